@@ -1,0 +1,194 @@
+"""Entailment by a sentence-transformers ``CrossEncoder`` (extra ``cross-encoder``)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from guardrail.errors import ConfigurationError, MissingExtraError, ModelLoadError
+from guardrail.protocols import Pair
+from guardrail.scoring.entailment.labels import Activation, resolve_labels
+from guardrail.scoring.entailment.modelfiles import check_model_directory
+from guardrail.scoring.entailment.windows import ModelLimits, Offsets, max_positions, score_pairs, warm_up
+from guardrail.scoring.entailment.worker import ScoringWorker, shared_worker
+from guardrail.types import EntailmentScore
+
+if TYPE_CHECKING:  # numpy costs 50 ms at import: only for those who have a model
+    from numpy.typing import ArrayLike
+
+
+class CrossEncoderEntailment:
+    """Judges pairs with a natural-language-inference cross-encoder.
+
+    Args:
+        model: Name on the Hugging Face hub, a local directory, or a ``CrossEncoder`` (anything with ``predict``,
+            ``tokenizer`` and ``config``).
+        device: Torch device (``"cpu"``, ``"cuda:0"``); ``None`` lets sentence-transformers choose.
+        max_tokens: Most tokens per forward pass, special tokens included; ``None`` takes the model's own limit.
+        batch_size: Windows per forward pass.
+        labels: Index to label name, for models whose configuration does not name their labels:
+            ``{0: "contradiction", 1: "entailment", 2: "neutral"}``, or ``{0: "entailment"}`` for a single output.
+        activation: ``None`` asks ``predict`` for logits, whatever activation the model is configured with. Say
+            ``"softmax"`` or ``"sigmoid"`` for an object whose ``predict`` returns probabilities regardless.
+        local_files_only: Never ask the network. A local directory never does.
+        worker: Where to run; ``None`` shares one thread per process.
+
+    The model is loaded at the first :meth:`score`, or by :meth:`load`; a failed load is tried again at the next use.
+    Long premises are cut into overlapping windows by the model's own tokeniser, claims never.
+
+    Example::
+
+        model = CrossEncoderEntailment("cross-encoder/nli-deberta-v3-xsmall")
+        await model.score([Pair("The door opens at nine.", "The door opens at ten.")])
+    """
+
+    def __init__(
+        self,
+        model: str | Path | Any,
+        *,
+        device: str | None = None,
+        max_tokens: int | None = None,
+        batch_size: int = 32,
+        labels: Mapping[int, str] | None = None,
+        activation: Activation | None = None,
+        local_files_only: bool = False,
+        worker: ScoringWorker | None = None,
+    ) -> None:
+        if batch_size < 1:
+            raise ConfigurationError(f"batch_size must be at least 1, got {batch_size!r}")
+        self._source = model
+        self._device = device
+        self._max_tokens = max_tokens
+        self._batch_size = batch_size
+        self._labels = labels
+        self._activation = activation
+        self._local_files_only = local_files_only
+        self._worker = worker
+        self._lock = threading.Lock()
+        self._loaded: tuple[_CrossEncoderModel, ModelLimits] | None = None
+
+    @property
+    def model_id(self) -> str:
+        """Name or path of the model."""
+        if isinstance(self._source, str | Path):
+            return str(self._source)
+        name = getattr(getattr(self._source, "config", None), "_name_or_path", "")
+        return name if isinstance(name, str) and name else type(self._source).__name__
+
+    def load(self) -> None:
+        """Load the model now, in the calling thread, and score one pair to see that it works.
+
+        Raises:
+            MissingExtraError: If sentence-transformers is not installed.
+            ModelLoadError: If the model cannot be loaded, or its labels are unknown.
+        """
+        self._model()
+
+    async def score(self, pairs: Sequence[Pair]) -> list[EntailmentScore]:
+        """Score pairs, in order; see :class:`~guardrail.protocols.Entailment`."""
+        if not pairs:
+            return []
+        return await (self._worker or shared_worker()).run(self._score, list(pairs))
+
+    def _score(self, pairs: list[Pair]) -> list[EntailmentScore]:
+        model, limits = self._model()
+        return score_pairs(model, limits, pairs, scorer=self.model_id)
+
+    def _model(self) -> tuple[_CrossEncoderModel, ModelLimits]:
+        with self._lock:
+            if self._loaded is None:
+                from_disk = isinstance(self._source, str | Path)
+                encoder = self._open() if from_disk else self._source
+                model = _CrossEncoderModel(encoder)
+                limits = self._limits(encoder)
+                if from_disk:
+                    warm_up(model, limits, scorer=self.model_id)
+                self._loaded = model, limits
+            return self._loaded
+
+    def _open(self) -> Any:
+        name = str(self._source)
+        directory = Path(name).expanduser()
+        local = isinstance(self._source, Path) or directory.exists() or name.startswith((".", "/", "~"))
+        if local:
+            check_model_directory(directory, weights=("model.safetensors", "pytorch_model.bin"))
+        try:
+            from sentence_transformers import CrossEncoder
+        except ImportError as error:
+            raise MissingExtraError("CrossEncoderEntailment", "cross-encoder") from error
+        try:
+            return CrossEncoder(
+                str(directory) if local else name, device=self._device, local_files_only=local or self._local_files_only
+            )
+        except Exception as error:
+            cause = "a damaged file" if local else "no such model, or no network to fetch it"
+            raise ModelLoadError(
+                f"cannot load {name} ({type(error).__name__}): likely {cause}; see the cause", scorer=self.model_id
+            ) from error
+
+    def _limits(self, encoder: Any) -> ModelLimits:
+        config, tokenizer = getattr(encoder, "config", None), getattr(encoder, "tokenizer", None)
+        if config is None or tokenizer is None:
+            raise ModelLoadError(
+                f"{self.model_id} has no config or no tokenizer: is it a CrossEncoder?", scorer=self.model_id
+            )
+        if not getattr(tokenizer, "is_fast", True):
+            raise ModelLoadError(
+                f"the tokenizer of {self.model_id} gives no offsets; a fast one (tokenizer.json) is needed",
+                scorer=self.model_id,
+            )
+        labels = resolve_labels(
+            self._labels if self._labels is not None else getattr(config, "id2label", None) or {},
+            model_id=self.model_id,
+        )
+        known = [
+            limit
+            for limit in (
+                self._max_tokens,
+                getattr(encoder, "max_seq_length", None),
+                getattr(tokenizer, "model_max_length", None),
+                max_positions(
+                    {k: getattr(config, k, None) for k in ("max_position_embeddings", "model_type", "pad_token_id")}
+                ),
+            )
+            if isinstance(limit, int) and 0 < limit < 1_000_000  # tokenizers say "no limit" with a huge number
+        ]
+        return ModelLimits(
+            labels=labels,
+            max_tokens=min(known, default=512),
+            special_tokens=int(tokenizer.num_special_tokens_to_add(pair=True)),
+            batch_size=self._batch_size,
+            activation=self._activation,
+        )
+
+
+class _CrossEncoderModel:
+    """A ``CrossEncoder`` as the windows need it."""
+
+    def __init__(self, encoder: Any) -> None:
+        self._encoder = encoder
+
+    def offsets(self, text: str) -> Offsets:
+        # verbose=False: a text that is longer than the model is expected here and worth no warning
+        encoding = self._encoder.tokenizer(
+            text, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False
+        )
+        offsets: Offsets = encoding["offset_mapping"]
+        return offsets
+
+    def forward(self, pairs: Sequence[Pair]) -> ArrayLike:
+        outputs: ArrayLike = self._encoder.predict(
+            [(premise, hypothesis) for premise, hypothesis in pairs],
+            batch_size=len(pairs),
+            show_progress_bar=False,
+            activation_fn=_raw,
+            apply_softmax=False,
+            convert_to_numpy=True,
+        )
+        return outputs
+
+
+def _raw(logits: Any) -> Any:
+    return logits

@@ -1,0 +1,344 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from guardrail.errors import ConfigurationError, MissingExtraError, ModelLoadError, ScoringError
+from guardrail.protocols import Pair
+from guardrail.scoring.entailment import (
+    CrossEncoderEntailment,
+    LexicalEntailment,
+    OnnxEntailment,
+    as_entailment,
+    default_entailment,
+    embedded_model_dir,
+    onnx,
+)
+from guardrail.scoring.entailment.modelfiles import check_file, check_model_directory
+from tests.stub_encoders import StubEncoder
+from tests.tiny_models import MAX_TOKENS, WORDS, copy_of, edit_config, tiny_models
+
+# torch and transformers warn about themselves
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 12345\n"
+PAIR = Pair("the door opens at nine", "the door opens")
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory):
+    return tiny_models(tmp_path_factory)
+
+
+def random_pairs(count, seed=5):
+    random = np.random.default_rng(seed)
+
+    def text(most):
+        return " ".join(random.choice(WORDS, size=random.integers(1, most)))
+
+    return [Pair(text(200), text(25)) for _ in range(count)]
+
+
+async def test_onnx_and_torch_agree(tiny):
+    pairs = random_pairs(40)
+    by_torch = await CrossEncoderEntailment(tiny.torch_dir, batch_size=7).score(pairs)
+    by_onnx = await OnnxEntailment(tiny.onnx_dir, batch_size=5).score(pairs)
+    for left, right in zip(by_torch, by_onnx, strict=True):
+        assert left.entailment == pytest.approx(right.entailment, abs=1e-4)
+        assert left.contradiction == pytest.approx(right.contradiction, abs=1e-4)
+    assert len({round(score.entailment, 3) for score in by_onnx}) > 20  # the model does tell pairs apart
+
+
+async def test_scores_do_not_depend_on_the_batch(tiny):
+    pairs = random_pairs(15)
+    model = OnnxEntailment(tiny.onnx_dir)
+    together = await model.score(pairs)
+    for pair, score in zip(pairs, together, strict=True):
+        (alone,) = await model.score([pair])
+        assert alone.entailment == pytest.approx(score.entailment, abs=1e-4)
+
+
+async def test_a_local_model_needs_no_network(tiny, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("network")
+
+    for name in ("getaddrinfo", "create_connection"):
+        monkeypatch.setattr(socket, name, refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    for model in (
+        CrossEncoderEntailment(tiny.torch_dir),
+        CrossEncoderEntailment(str(tiny.torch_dir)),
+        OnnxEntailment(tiny.onnx_dir),
+    ):
+        assert len(await model.score([PAIR])) == 1
+
+
+@pytest.mark.parametrize("bad", [LFS, b"", None], ids=["lfs", "empty", "missing"])
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+async def test_damaged_torch_models(tiny, tmp_path, name, bad):
+    await damaged(CrossEncoderEntailment, tiny.torch_dir, tmp_path / "m", name, bad)
+
+
+@pytest.mark.parametrize("bad", [LFS, b"", None, b"garbage"], ids=["lfs", "empty", "missing", "garbage"])
+@pytest.mark.parametrize("name", ["model.onnx", "config.json", "tokenizer.json"])
+async def test_damaged_onnx_models(tiny, tmp_path, name, bad):
+    await damaged(OnnxEntailment, tiny.onnx_dir, tmp_path / "m", name, bad)
+
+
+async def damaged(kind, source, directory, name, bad):
+    """A damaged model names the file, is not cached as loaded, and works once the file is repaired."""
+    path = copy_of(source, directory) / name
+    good = path.read_bytes()
+    path.unlink()
+    if bad is not None:
+        path.write_bytes(bad)
+    model = kind(directory)
+    with pytest.raises(ModelLoadError, match=name.replace(".", r"\.")):
+        model.load()
+    with pytest.raises(ModelLoadError, match=r"likely|not copied|git lfs pull"):
+        await model.score([PAIR])
+    path.write_bytes(good)
+    assert len(await model.score([PAIR])) == 1
+
+
+@pytest.mark.parametrize("size", [4, 1000, -100])
+def test_cut_safetensors(tiny, tmp_path, size):
+    path = copy_of(tiny.torch_dir, tmp_path / "m") / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(ModelLoadError, match=r"model\.safetensors is shorter .* cut download"):
+        CrossEncoderEntailment(tmp_path / "m").load()
+
+
+def test_safetensors_with_a_damaged_header(tmp_path):
+    path = tmp_path / "model.safetensors"
+    for header in (b"not json", b"[]", b'{"a": 3}'):
+        path.write_bytes(struct.pack("<Q", len(header)) + header)
+        with pytest.raises(ModelLoadError, match="damaged header"):
+            check_file(path)
+
+
+def test_sharded_weights_are_left_to_the_library(tmp_path):
+    for name in ("model.safetensors.index.json", "config.json", "tokenizer.json"):
+        (tmp_path / name).write_text("{}")
+    check_model_directory(tmp_path, weights=("model.safetensors",))
+    with pytest.raises(ModelLoadError, match=r"no model\.onnx"):
+        check_model_directory(tmp_path, weights=("model.onnx",))
+
+
+def test_a_graph_with_other_inputs(tiny, tmp_path):
+    from onnx import TensorProto, helper, save
+
+    directory = copy_of(tiny.onnx_dir, tmp_path / "m")
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in ("pixels", "logits")]
+    graph = helper.make_graph([helper.make_node("Identity", ["pixels"], ["logits"])], "g", ends[:1], ends[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    save(model, str(directory / "model.onnx"))
+    with pytest.raises(ModelLoadError, match="pixels"):
+        OnnxEntailment(directory).load()
+
+
+def test_cut_onnx_model(tiny, tmp_path):
+    path = copy_of(tiny.onnx_dir, tmp_path / "m") / "model.onnx"
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(ModelLoadError, match=r"model\.onnx"):
+        OnnxEntailment(tmp_path / "m").load()
+
+
+@pytest.mark.parametrize("kind", [CrossEncoderEntailment, OnnxEntailment])
+def test_a_wrong_path(kind, tmp_path):
+    with pytest.raises(ModelLoadError, match=r"not a directory.*wrong path"):
+        kind(tmp_path / "nowhere").load()
+
+
+def test_a_hub_model_that_is_not_there(tiny):
+    with pytest.raises(ModelLoadError, match="no such model, or no network"):
+        CrossEncoderEntailment("no-such-owner/no-such-model", local_files_only=True).load()
+
+
+def test_weights_that_do_not_fit_the_configuration(tiny, tmp_path):
+    directory = copy_of(tiny.torch_dir, tmp_path / "m")
+    edit_config(directory, hidden_size=48)
+    with pytest.raises(ModelLoadError, match="likely a damaged file") as caught:
+        CrossEncoderEntailment(directory).load()
+    assert caught.value.__cause__ is not None
+
+
+async def test_anonymous_labels_need_a_map(tiny, tmp_path):
+    directory = copy_of(tiny.torch_dir, tmp_path / "m")
+    edit_config(directory, id2label={str(i): f"LABEL_{i}" for i in range(3)})
+    with pytest.raises(ModelLoadError, match="labels="):
+        CrossEncoderEntailment(directory).load()
+    explicit = CrossEncoderEntailment(directory, labels={0: "contradiction", 1: "entailment", 2: "neutral"})
+    (score,) = await explicit.score([PAIR])
+    (expected,) = await CrossEncoderEntailment(tiny.torch_dir).score([PAIR])
+    assert score == expected
+
+
+def test_labels_that_do_not_fit_the_outputs(tiny, tmp_path):
+    directory = copy_of(tiny.onnx_dir, tmp_path / "m")
+    edit_config(directory, id2label={"0": "entailment", "1": "not_entailment"})
+    with pytest.raises(ModelLoadError, match=r"cannot score.*shape"):
+        OnnxEntailment(directory).load()
+
+
+async def test_checksums(tiny, tmp_path):
+    directory = copy_of(tiny.onnx_dir, tmp_path / "m")
+    sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in directory.iterdir()}
+    (directory / "checksums.json").write_text(json.dumps(sums))
+    assert len(await OnnxEntailment(directory).score([PAIR])) == 1
+    edit_config(directory, note="changed")
+    with pytest.raises(ModelLoadError, match=r"config\.json does not match its checksum"):
+        OnnxEntailment(directory).load()
+    (directory / "checksums.json").write_text(json.dumps({"gone.bin": "0"}))
+    with pytest.raises(ModelLoadError, match=r"gone\.bin is missing"):
+        OnnxEntailment(directory).load()
+    (directory / "checksums.json").write_text("[]")
+    with pytest.raises(ModelLoadError, match=r"checksums\.json"):
+        OnnxEntailment(directory).load()
+
+
+async def test_max_tokens_makes_smaller_windows(tiny):
+    model = OnnxEntailment(tiny.onnx_dir, max_tokens=40)
+    model.load()
+    loaded, limits = model._loaded
+    assert (limits.max_tokens, limits.special_tokens) == (40, 3)
+    shapes = []
+    run = loaded._session.run
+    loaded._session = type(
+        "Spy", (), {"run": lambda self, _, feed: shapes.append(feed["input_ids"].shape) or run(_, feed)}
+    )()
+    await model.score([Pair("the door opens at nine " * 30, "the archive holds maps")])
+    assert sum(rows for rows, _ in shapes) > 4
+    assert max(columns for _, columns in shapes) <= 40
+
+
+def test_the_models_own_limit_holds(tiny):
+    for model in (
+        OnnxEntailment(tiny.onnx_dir, max_tokens=4000),
+        CrossEncoderEntailment(tiny.torch_dir, max_tokens=4000),
+    ):
+        model.load()
+        assert model._loaded[1].max_tokens == MAX_TOKENS
+
+
+async def test_a_claim_that_does_not_fit_is_an_error(tiny):
+    for model in (OnnxEntailment(tiny.onnx_dir), CrossEncoderEntailment(tiny.torch_dir)):
+        with pytest.raises(ScoringError, match="claim too long") as caught:
+            await model.score([Pair("the door opens", "the archive holds maps " * 30)])
+        assert caught.value.scorer == model.model_id
+
+
+async def test_an_encoder_that_is_already_loaded(tiny):
+    from sentence_transformers import CrossEncoder
+
+    encoder = CrossEncoder(str(tiny.torch_dir), device="cpu", local_files_only=True)
+    for model in (CrossEncoderEntailment(encoder), as_entailment(encoder)):
+        (score,) = await model.score([PAIR])
+        (expected,) = await CrossEncoderEntailment(tiny.torch_dir).score([PAIR])
+        assert score == expected
+
+
+async def test_the_configured_activation_of_an_encoder_does_not_matter(tiny):
+    import torch
+    from sentence_transformers import CrossEncoder
+
+    encoder = CrossEncoder(str(tiny.torch_dir), activation_fn=torch.nn.Sigmoid(), local_files_only=True)
+    (score,) = await CrossEncoderEntailment(encoder).score([PAIR])
+    (expected,) = await CrossEncoderEntailment(tiny.torch_dir).score([PAIR])
+    assert score.entailment == pytest.approx(expected.entailment, abs=1e-6)
+
+
+async def test_many_threads_load_once(tiny, monkeypatch):
+    import asyncio
+
+    from guardrail.scoring.entailment import ScoringWorker
+
+    opened = []
+    real = CrossEncoderEntailment._open
+    monkeypatch.setattr(CrossEncoderEntailment, "_open", lambda self: opened.append(1) or real(self))
+    model = CrossEncoderEntailment(tiny.torch_dir, worker=ScoringWorker(threads=4))
+    results = await asyncio.gather(*(model.score([PAIR]) for _ in range(8)))
+    assert opened == [1]
+    assert len({round(result[0].entailment, 6) for result in results}) == 1
+
+
+@pytest.mark.parametrize("attribute", ["config", "tokenizer"])
+async def test_something_that_is_no_encoder(attribute):
+    encoder = StubEncoder(lambda p, h: [0, 0, 0])
+    delattr(encoder, attribute)
+    with pytest.raises(ModelLoadError, match="is it a CrossEncoder"):
+        await CrossEncoderEntailment(encoder).score([PAIR])
+
+
+async def test_a_slow_tokenizer_is_refused():
+    encoder = StubEncoder(lambda p, h: [0, 0, 0])
+    encoder.tokenizer.is_fast = False
+    with pytest.raises(ModelLoadError, match="offsets"):
+        await CrossEncoderEntailment(encoder).score([PAIR])
+
+
+async def test_exceptions_of_the_model_are_wrapped_without_the_text():
+    def fail(premise, hypothesis):
+        raise RuntimeError(f"out of memory in {hypothesis}")
+
+    with pytest.raises(ScoringError, match="StubEncoder failed with RuntimeError") as caught:
+        await CrossEncoderEntailment(StubEncoder(fail)).score([PAIR])
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    assert "door" not in str(caught.value)
+    assert caught.value.scorer == "StubEncoder"
+
+
+async def test_blank_texts_score_zero_unasked():
+    encoder = StubEncoder(lambda p, h: [-9, 9, -9])
+    scores = await CrossEncoderEntailment(encoder).score([Pair("", "claim"), Pair("premise", " \n"), PAIR])
+    assert [round(score.entailment) for score in scores] == [0, 0, 1]
+    assert encoder.seen == [tuple(PAIR)]
+
+
+def test_a_missing_extra_is_named(tiny, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(MissingExtraError, match=r"guardrail-stream\[cross-encoder\]"):
+        CrossEncoderEntailment(tiny.torch_dir).load()
+
+
+@pytest.mark.parametrize(
+    "build", [lambda: CrossEncoderEntailment("m", batch_size=0), lambda: OnnxEntailment("m", threads=0)]
+)
+def test_sizes_are_checked(build):
+    with pytest.raises(ConfigurationError):
+        build()
+
+
+async def test_the_default_is_the_embedded_model_or_a_declared_baseline(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx, "_EMBEDDED", tmp_path / "none")
+    assert embedded_model_dir() is None
+    assert isinstance(default_entailment(), LexicalEntailment)
+
+    directory = copy_of(tiny.onnx_dir, tmp_path / "embedded")
+    monkeypatch.setattr(onnx, "_EMBEDDED", directory)
+    assert embedded_model_dir() == directory
+    model = default_entailment()
+    assert default_entailment() is model
+    assert model.model_id == "onnx:embedded"
+    (directory / "model.onnx").write_bytes(LFS)
+    with pytest.raises(ModelLoadError, match="git lfs pull"):
+        await model.score([PAIR])
+
+
+def test_importing_the_models_imports_no_heavy_library():
+    script = (
+        "import sys, guardrail.scoring.entailment, guardrail.scoring.reference;"
+        "heavy = {'torch', 'transformers', 'sentence_transformers', 'onnxruntime', 'tokenizers'} & set(sys.modules);"
+        "raise SystemExit(str(sorted(heavy)) if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
