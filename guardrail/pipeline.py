@@ -1,0 +1,216 @@
+"""From a generator's stream to segments with verdicts under way: the concurrent part of an attempt.
+
+One task per attempt opens, iterates and closes the generator's stream, cuts it into segments and starts scoring them
+while the next are generated. Its output is bounded: when nobody takes segments, the generator is not read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, TypeVar
+
+from guardrail.attempt import Piece, Work
+from guardrail.channel import Channel
+from guardrail.errors import GenerationError, GenerationTimeoutError, ScoringTimeoutError
+from guardrail.generation import BoundGenerator
+from guardrail.policy import Policy
+from guardrail.protocols import Clock
+from guardrail.recorder import Recorder
+from guardrail.scoring.evidence import EvidenceIndex
+from guardrail.scoring.verifier import Verifier
+from guardrail.text.segmenter import Segmenter
+from guardrail.text.surrogates import SurrogateJoiner
+from guardrail.types import Chunk, ClaimVerdict, ContextState, GenerationRequest, Segment, Verification
+
+T = TypeVar("T")
+
+_log = logging.getLogger("guardrail")
+
+_SEGMENTS_AHEAD = 8
+_BATCH = 8
+_CLOSE_GRACE_S = 2.0
+
+PassThrough = Callable[[str, Chunk, int], Awaitable[None]]
+
+
+class Pipeline:
+    """Reads generators and scores segments for one run.
+
+    Args:
+        generator: The generator.
+        verifier: What scores.
+        policy: Limits.
+        question: The user's question.
+        context_state: Whether there is something to check against.
+        index: Builds the evidence index; awaited at the first score.
+        recorder: Observers.
+        clock: Monotonic seconds.
+        pass_through: In mode ``observe``: called with every chunk before it is checked.
+    """
+
+    def __init__(
+        self,
+        *,
+        generator: BoundGenerator,
+        verifier: Verifier,
+        policy: Policy,
+        question: str,
+        context_state: ContextState,
+        index: asyncio.Task[EvidenceIndex],
+        recorder: Recorder,
+        clock: Clock,
+        pass_through: PassThrough | None = None,
+    ) -> None:
+        self.scoring_s = 0.0
+        self._generator = generator
+        self._verifier = verifier
+        self._policy = policy
+        self._question = question
+        self._state = context_state
+        self._index = index
+        self._recorder = recorder
+        self._clock = clock
+        self._pass_through = pass_through
+
+    @asynccontextmanager
+    async def open(self, work: Work, request: GenerationRequest) -> AsyncIterator[Channel[Piece]]:
+        """Run one generator call; on exit its stream is closed and nothing of it runs any more.
+
+        Args:
+            work: Gets what the chunks carry besides text.
+            request: What to generate from.
+
+        Yields:
+            The segments in order; the channel ends with the generator, or with its error.
+        """
+        pieces: Channel[Piece] = Channel(maxsize=_SEGMENTS_AHEAD)
+        reader = asyncio.create_task(self._read(work, request, pieces), name=f"guardrail-attempt-{work.number}")
+        try:
+            yield pieces
+        finally:
+            await _settle({reader, *work.tasks})
+
+    async def score_whole(self, work: Work) -> Verification:
+        """Score a whole answer with the reference formula.
+
+        Raises:
+            ScoringError: If the checker fails or takes too long.
+        """
+        segments = [v.segment for v in work.verdicts]
+
+        async def score() -> Verification:
+            return await self._verifier.verify_reference(work.text, segments, await self._evidence(), self._state)
+
+        with self._recorder.step("score", work.number, claims=1) as found:
+            whole = await self._timed(score())
+            found["delta_r"] = whole.delta_r
+        return whole
+
+    async def _read(self, work: Work, request: GenerationRequest, pieces: Channel[Piece]) -> None:
+        failure: BaseException | None = None
+        try:
+            with self._recorder.step("generate", work.number) as found:
+                try:
+                    await self._read_chunks(work, request, pieces)
+                finally:
+                    found |= {"chars": work.read_chars, **work.usage}
+        except asyncio.CancelledError:
+            failure = GenerationError("the generator was cancelled from inside", attempt=work.number)
+            raise
+        except Exception as error:
+            failure = error
+        finally:
+            work.generated_at = self._clock()
+            pieces.close(failure)
+
+    async def _read_chunks(self, work: Work, request: GenerationRequest, pieces: Channel[Piece]) -> None:
+        policy = self._policy
+        segmenter = Segmenter(max_chars=policy.max_segment_chars)
+        joiner = SurrogateJoiner()
+        silence = asyncio.timeout(policy.first_token_timeout_s)
+        now = asyncio.get_running_loop().time
+        limit, before = "first_token_timeout_s", ""
+        try:
+            async with silence, aclosing(self._generator.chunks(request)) as chunks:
+                async for chunk in chunks:
+                    silence.reschedule(None)
+                    limit = "token_timeout_s"
+                    text = joiner.feed(chunk.text)
+                    work.note(chunk, text)
+                    if self._pass_through is not None:
+                        await self._pass_through(text, chunk, work.number)
+                    elif chunk.rides_along and not text:
+                        await pieces.put(Piece(None))
+                    if text:
+                        segments = segmenter.feed(text)
+                        if segments:
+                            before = await self._submit(work, segments, pieces, before)
+                    if work.read_chars > policy.max_answer_chars:
+                        work.reason = "too_long"
+                        return
+                    if policy.token_timeout_s is not None:
+                        silence.reschedule(now() + policy.token_timeout_s)
+        except TimeoutError as timeout:
+            if not silence.expired():
+                raise
+            raise GenerationTimeoutError(limit, getattr(policy, limit), attempt=work.number) from timeout
+        rest = [*segmenter.feed(joiner.flush()), *segmenter.flush()]
+        await self._submit(work, rest, pieces, before)
+
+    async def _submit(self, work: Work, segments: Sequence[Segment], pieces: Channel[Piece], before: str) -> str:
+        """Start scoring and hand the segments on; returns the text that precedes the next segment."""
+        scored = self._policy.formula == "evidence"
+        for first in range(0, len(segments), _BATCH):
+            batch = segments[first : first + _BATCH]
+            task = None
+            if scored and any(s.kind.checked for s in batch):
+                task = asyncio.create_task(self._score(work.number, batch, before))
+                work.tasks.add(task)
+            for index, segment in enumerate(batch):
+                await pieces.put(Piece(segment, task if segment.kind.checked else None, index))
+            before = batch[-1].text
+        return before
+
+    async def _score(self, number: int, batch: Sequence[Segment], before: str) -> list[ClaimVerdict]:
+        async def check() -> list[ClaimVerdict]:
+            return await self._verifier.check(
+                batch, await self._evidence(), state=self._state, question=self._question, before=before
+            )
+
+        with self._recorder.step("score", number, claims=sum(s.kind.checked for s in batch)) as found:
+            verdicts = await self._timed(check())
+            found["verdicts"] = verdicts
+        return verdicts
+
+    async def _timed(self, scoring: Awaitable[T]) -> T:
+        started = self._clock()
+        limit = asyncio.timeout(self._policy.scoring_timeout_s)
+        try:
+            async with limit:
+                return await scoring
+        except TimeoutError as timeout:
+            if not limit.expired():
+                raise
+            raise ScoringTimeoutError(
+                f"scoring took longer than {self._policy.scoring_timeout_s:g} s (Policy.scoring_timeout_s)",
+                scorer=self._verifier.scorer,
+            ) from timeout
+        finally:
+            self.scoring_s += self._clock() - started
+
+    async def _evidence(self) -> EvidenceIndex:
+        return await asyncio.shield(self._index)
+
+
+async def _settle(tasks: set[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    done, stuck = await asyncio.wait(tasks, timeout=_CLOSE_GRACE_S)
+    for task in done:
+        if not task.cancelled():
+            task.exception()  # seen: it reached the gate, or nobody needs it any more
+    if stuck:
+        _log.warning("%d task(s) of an attempt did not end within %g s of being cancelled", len(stuck), _CLOSE_GRACE_S)

@@ -1,0 +1,169 @@
+"""Which sentences of which passages a claim is checked against."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from guardrail.scoring.markup import plain
+from guardrail.text.segmenter import segment
+from guardrail.text.tokens import tokens
+from guardrail.types import EvidenceSpan, Passage
+
+_INLINE_CHARS = 20_000  # about 10 ms of indexing; larger contexts are indexed in a thread
+_COMMON_SHARE = 0.3
+_MANY_SENTENCES = 60
+_SEPARATE_WINDOWS = 2
+_RELEVANT_SHARE = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """A sentence of a passage, ready for comparison.
+
+    Attributes:
+        index: Position over all passages.
+        span: Where it stands.
+        words: Its tokens.
+        count: How many words it counts for in the evidence budget.
+    """
+
+    index: int
+    span: EvidenceSpan
+    words: tuple[str, ...] = field(repr=False)
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Evidence for one claim: what a model gets as one premise.
+
+    Attributes:
+        premise: The sentences in the order of the document.
+        sentences: The same sentences, best first.
+        words: Tokens of the premise.
+    """
+
+    premise: str = field(repr=False)
+    sentences: tuple[Sentence, ...]
+    words: tuple[str, ...] = field(repr=False)
+
+    @property
+    def passage_ids(self) -> tuple[str, ...]:
+        """Ids of the passages in it, best first."""
+        return tuple(dict.fromkeys(s.span.passage_id for s in self.sentences))
+
+
+class EvidenceIndex:
+    """The sentences of a context, searchable by word.
+
+    Building it is linear in the context. It is read-only afterwards, so any number of runs may share it.
+
+    Args:
+        passages: The context.
+    """
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self.passages = tuple(passages)
+        self.sentences: list[Sentence] = []
+        self._postings: dict[str, list[int]] = defaultdict(list)
+        seen: set[tuple[str, ...]] = set()
+        for passage in passages:
+            for piece in segment(passage.text):
+                words = tuple(tokens(piece.text))
+                if not words or words in seen:
+                    continue
+                seen.add(words)
+                self._add(passage.id, piece.body_start, piece.body_end, piece.body, words)
+        total = len(self.sentences)
+        self._idf = {word: math.log(1 + total / len(found)) for word, found in self._postings.items()}
+
+    def _add(self, passage_id: str, start: int, end: int, text: str, words: tuple[str, ...]) -> None:
+        index = len(self.sentences)
+        span = EvidenceSpan(passage_id=passage_id, start=start, end=end, text=text)
+        self.sentences.append(Sentence(index=index, span=span, words=words, count=max(1, len(text.split()))))
+        for word in set(words):
+            self._postings[word].append(index)
+
+    @classmethod
+    async def build(cls, passages: Sequence[Passage]) -> EvidenceIndex:
+        """Build an index without blocking the event loop."""
+        if sum(len(p.text) for p in passages) <= _INLINE_CHARS:
+            return cls(passages)
+        return await asyncio.to_thread(cls, passages)
+
+    def select(self, claim: str, *, before: str = "", max_words: int = 110) -> list[Window]:
+        """Choose the evidence for a claim.
+
+        Args:
+            claim: The claim, without markup.
+            before: Text that precedes it in the answer; its words count half, so that pronouns find their subject.
+            max_words: Budget of one window.
+
+        Returns:
+            First the best sentences of all passages joined; then, if several passages speak of the same thing, a
+            window for each of the best passages alone, so that one passage cannot silence another. Empty if the
+            context has no sentence at all.
+
+        The cost is linear in the claim and in the sentences that share a word with it.
+        """
+        if not self.sentences:
+            return []
+        scores = self._scores(claim, before)
+        ranked = sorted(scores, key=lambda i: (-scores[i], i))
+        if not ranked:
+            ranked = list(range(min(3, len(self.sentences))))
+        windows = [self._window(ranked, max_words)]
+        best = scores.get(ranked[0], 0.0)
+        relevant = [i for i in ranked if scores.get(i, 0.0) >= best * _RELEVANT_SHARE]
+        by_passage: dict[str, list[int]] = defaultdict(list)
+        for i in relevant:
+            by_passage[self.sentences[i].span.passage_id].append(i)
+        if len(by_passage) > 1:
+            for own in list(by_passage.values())[: _SEPARATE_WINDOWS + 1]:
+                windows.append(self._window(own, max_words // 2))
+        return _distinct(windows)
+
+    def _scores(self, claim: str, before: str) -> dict[int, float]:
+        wanted: dict[str, float] = dict.fromkeys(tokens(before), 0.5) if before else {}
+        wanted.update(dict.fromkeys(tokens(claim), 1.0))
+        scores: dict[int, float] = defaultdict(float)
+        total = len(self.sentences)
+        for word, weight in wanted.items():
+            found = self._postings.get(word, ())
+            if total > _MANY_SENTENCES and len(found) > _COMMON_SHARE * total:
+                continue
+            gain = weight * self._idf.get(word, 0.0)
+            for index in found:
+                scores[index] += gain
+        for index in scores:
+            scores[index] /= 1.0 + 0.01 * len(self.sentences[index].words)
+        return scores
+
+    def _window(self, ranked: Iterable[int], max_words: int) -> Window:
+        chosen: list[Sentence] = []
+        used = 0
+        for index in ranked:
+            sentence = self.sentences[index]
+            if chosen and used + sentence.count > max_words:
+                continue
+            chosen.append(sentence)
+            used += sentence.count
+            if used >= max_words:
+                break
+        ordered = sorted(chosen, key=lambda s: s.index)
+        return Window(
+            premise=" ".join(plain(s.span.text) for s in ordered),
+            sentences=tuple(chosen),
+            words=tuple(word for s in ordered for word in s.words),
+        )
+
+
+def _distinct(windows: Sequence[Window]) -> list[Window]:
+    unique: dict[frozenset[int], Window] = {}
+    for window in windows:
+        unique.setdefault(frozenset(s.index for s in window.sentences), window)
+    return list(unique.values())

@@ -1,0 +1,39 @@
+"""What is layout and not content: removed from a claim before it is compared, never from what the reader gets."""
+
+from __future__ import annotations
+
+import re
+
+_CITATION = re.compile(r"\s?\[\^?(?:[A-Za-z]?\d{1,3})(?:\s?[,;–-]\s?[A-Za-z]?\d{1,3})*\](?!\()")
+_LINE_MARKER = re.compile(
+    r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+•·–][ \t]+|\(?\d{1,3}[.)][ \t]+|\(?[a-z][.)][ \t]+)+", re.M
+)
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\((\S+?)(?:\s+\"[^\"]*\")?\)")
+_EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|~~)(?=\S)(.+?)(?<=\S)\1(?!\w)", re.S)
+_STARS = re.compile(r"\*{2,3}")
+_SPACES = re.compile(r"\s+")
+
+
+def plain(text: str) -> str:
+    """The words of a segment without markdown emphasis, list and heading markers, citation marks and link syntax.
+
+    A link keeps its visible text and its target, because a wrong address is a wrong statement.
+
+    Args:
+        text: Text of one segment.
+
+    Returns:
+        One line of text for models and comparisons.
+
+    Example:
+        >>> plain("- The **dam** is 212 m high [1].\\n")
+        'The dam is 212 m high.'
+    """
+    stripped = _LINE_MARKER.sub("", text)
+    stripped = _LINK.sub(r"\1 (\2)", stripped)
+    stripped = _CITATION.sub("", stripped)
+    if "*" in stripped or "_" in stripped or "~" in stripped:
+        stripped = _STARS.sub("", _EMPHASIS.sub(r"\2", stripped))
+    if "|" in stripped and stripped.strip().startswith("|"):
+        stripped = ", ".join(cell.strip() for cell in stripped.strip().strip("|").split("|") if cell.strip())
+    return _SPACES.sub(" ", stripped).strip()

@@ -1,0 +1,364 @@
+"""The façade of scoring: segments in, verdicts out; also usable alone, without a generator."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+from guardrail.context import as_passages
+from guardrail.errors import InputError, ScoringError
+from guardrail.policy import Policy, as_policy, decide_answer
+from guardrail.protocols import Pair
+from guardrail.scoring.clashes import find_clashes
+from guardrail.scoring.delta_r import WindowSignals, delta_r, judge
+from guardrail.scoring.entailment import as_entailment, default_entailment
+from guardrail.scoring.evidence import EvidenceIndex, Window
+from guardrail.scoring.faithfulness import faithfulness
+from guardrail.scoring.markup import plain
+from guardrail.scoring.rouge import lcs_precision, ngram_precision, reference_tokens, rouge_l_f1, rouge_n_f1
+from guardrail.text.segmenter import Segmenter
+from guardrail.text.tokens import tokens
+from guardrail.types import (
+    ClaimVerdict,
+    ContextState,
+    EntailmentScore,
+    Segment,
+    SegmentKind,
+    Verification,
+)
+
+LEXICAL = "lexical"
+_BATCH = 16
+_PRONOUNS = frozenset(
+    "it its he his him she her they their them this that these those there both such the latter former "
+    "esso essa essi esse egli ella lui lei loro questo questa questi queste "
+    "er sie es ihr ihre diese dieser dieses il elle ils elles".split()
+)
+
+
+class Verifier:
+    """Checks answers against passages.
+
+    Args:
+        policy: A :class:`~guardrail.policy.Policy` or the name of a shipped one.
+        entailment: An :class:`~guardrail.protocols.Entailment`, or a callable that scores (premise, hypothesis)
+            pairs; by default the embedded model, or word overlap (``"lexical"``) if none is shipped.
+
+    Raises:
+        PolicyError: If there is no such policy.
+        ConfigurationError: If the entailment object cannot be used.
+
+    One verifier serves any number of concurrent calls; nothing of a call is kept on it.
+
+    Example:
+        >>> verifier = Verifier()
+        >>> verifier.verify_sync("The desk opens at ten.", ["The desk opens at ten. Entry is free."]).accepted
+        True
+        >>> verifier.verify_sync("The desk opens at nine.", ["The desk opens at ten. Entry is free."]).accepted
+        False
+    """
+
+    def __init__(self, *, policy: Policy | str = "balanced", entailment: Any = None) -> None:
+        self.policy = as_policy(policy)
+        self.entailment = default_entailment() if entailment is None else as_entailment(entailment)
+
+    @property
+    def scorer(self) -> str:
+        """``model_id`` of the entailment model; ``"lexical"`` means that no model judges."""
+        return self.entailment.model_id
+
+    async def verify(self, answer: str, context: object, *, question: str | None = None) -> Verification:
+        """Check one whole answer.
+
+        Args:
+            answer: The answer.
+            context: Passages; see :func:`guardrail.context.as_passages`.
+            question: What the user asked, if known.
+
+        Returns:
+            The scores, the verdict per claim, and whether the policy accepts.
+
+        Raises:
+            InputError: If the answer is not text, or the context cannot be used.
+            ScoringError: If the checker fails and ``Policy.on_error`` is ``"raise"``; else the result says so.
+
+        Cancellation drops scoring that has not begun.
+        """
+        if not isinstance(answer, str):
+            raise InputError(f"the answer must be a str, not {type(answer).__name__}")
+        passages, state = as_passages(context)
+        index = await EvidenceIndex.build(passages)
+        segments = await self._segments(answer)
+        try:
+            if self.policy.formula == "reference":
+                return await self.verify_reference("".join(s.text for s in segments), segments, index, state)
+            verdicts = await self._check_all(segments, index, state, question or "")
+        except ScoringError:
+            if self.policy.on_error == "raise":
+                raise
+            verdicts = [unscored(s, "scoring_error", self.scorer) for s in segments]
+        return self._summary(verdicts, index, state)
+
+    def verify_sync(self, answer: str, context: object, *, question: str | None = None) -> Verification:
+        """:meth:`verify` for synchronous code.
+
+        Raises:
+            RuntimeError: Inside a running event loop; use ``await verifier.verify(...)`` there.
+        """
+        _forbid_running_loop("await verifier.verify(...)")
+        return asyncio.run(self.verify(answer, context, question=question))
+
+    async def check(
+        self,
+        segments: Sequence[Segment],
+        index: EvidenceIndex,
+        *,
+        state: ContextState,
+        question: str = "",
+        before: str = "",
+    ) -> list[ClaimVerdict]:
+        """Score segments in one batch (evidence formula).
+
+        Args:
+            segments: Segments of one answer, in order.
+            index: The context.
+            state: Whether there is something to check against.
+            question: What the user asked.
+            before: Text that precedes the first segment in the answer.
+
+        Returns:
+            One verdict per segment.
+
+        Raises:
+            ScoringError: If the entailment model fails, or returns something that is not a score.
+
+        Cancellation drops scoring that has not begun.
+        """
+        found = await self.signals(segments, index, state=state, question=question, before=before)
+        return [
+            self._judge(segment, ground) if ground else unscored(segment, _why_unscored(segment), self.scorer)
+            for segment, ground in zip(segments, found, strict=True)
+        ]
+
+    async def signals(
+        self,
+        segments: Sequence[Segment],
+        index: EvidenceIndex,
+        *,
+        state: ContextState,
+        question: str = "",
+        before: str = "",
+    ) -> list[list[tuple[Window, WindowSignals]]]:
+        """What :meth:`check` judges from: per segment its windows of evidence, each with its signals.
+
+        Thresholds are fitted on this, as it does not depend on δ or the lexical weight. Arguments, errors and
+        cancellation are those of :meth:`check`; segments that are not scored get an empty list.
+        """
+        jobs: list[tuple[str, list[Window]]] = []
+        preceding = before
+        for segment in segments:
+            claim, windows = "", []
+            if segment.kind.checked and state is ContextState.GIVEN:
+                claim = plain(segment.body)
+                context = _last_sentence(preceding) if _needs_context(claim) else ""
+                windows = index.select(claim, before=context, max_words=self.policy.evidence_words)
+            jobs.append((claim, windows))
+            preceding = segment.text
+        scores = iter(await self._score([Pair(w.premise, claim) for claim, windows in jobs for w in windows]))
+        return [[(w, _signals(claim, w, next(scores), question)) for w in windows] for claim, windows in jobs]
+
+    async def verify_reference(
+        self, answer: str, segments: Sequence[Segment], index: EvidenceIndex, state: ContextState
+    ) -> Verification:
+        """Score a whole answer with the reference formula (S1).
+
+        Args:
+            answer: The answer.
+            segments: Its segments.
+            index: The context.
+            state: Whether there is something to check against.
+
+        Raises:
+            ScoringError: If the entailment model fails.
+        """
+        context = "\n".join(p.text for p in index.passages)
+        left, right = reference_tokens(answer), reference_tokens(context)
+        rouge_l = rouge_l_f1(left, right)
+        entailment = rouge_l
+        if self.scorer != LEXICAL and left and right:
+            entailment = (await self._score([Pair(context, answer)]))[0].entailment
+        score = delta_r(rouge_l, entailment)
+        visible = [s for s in segments if s.kind is not SegmentKind.BLANK]
+        if not visible:
+            reason, accepted = "empty_answer", False
+        elif state is not ContextState.GIVEN:
+            reason, accepted = "no_context", False
+        else:
+            accepted = score <= self.policy.delta
+            reason = "passed" if accepted else "delta_r_above_delta"
+        return Verification(
+            accepted=accepted,
+            reason=reason,
+            formula="reference",
+            policy=self.policy.name,
+            delta=self.policy.delta,
+            scorer=self.scorer,
+            delta_r=round(score, 4),
+            worst_delta_r=round(score, 4),
+            rouge_l=round(rouge_l, 4),
+            rouge_1=round(rouge_n_f1(left, right, 1), 4),
+            rouge_2=round(rouge_n_f1(left, right, 2), 4),
+            entailment=round(entailment, 4),
+            faithfulness=faithfulness([entailment], self.policy.strict_threshold) if visible else 0.0,
+            claims=tuple(unscored(s, "reference_formula", self.scorer) for s in visible),
+            context_state=state,
+        )
+
+    async def _check_all(
+        self, segments: Sequence[Segment], index: EvidenceIndex, state: ContextState, question: str
+    ) -> list[ClaimVerdict]:
+        """Check in batches, so that a long answer neither blocks the event loop nor needs all its pairs at once."""
+        verdicts: list[ClaimVerdict] = []
+        before = ""
+        for first in range(0, len(segments), _BATCH):
+            batch = segments[first : first + _BATCH]
+            verdicts += await self.check(batch, index, state=state, question=question, before=before)
+            before = batch[-1].text
+            await asyncio.sleep(0)
+        return verdicts
+
+    async def _segments(self, answer: str) -> list[Segment]:
+        segmenter = Segmenter(max_chars=self.policy.max_segment_chars)
+
+        def cut() -> list[Segment]:
+            return [*segmenter.feed(answer), *segmenter.flush()]
+
+        return cut() if len(answer) < 20_000 else await asyncio.to_thread(cut)
+
+    async def _score(self, pairs: Sequence[Pair]) -> list[EntailmentScore]:
+        if not pairs:
+            return []
+        try:
+            scores = list(await self.entailment.score(pairs))
+        except ScoringError:
+            raise
+        except Exception as error:
+            raise ScoringError(
+                f"the entailment model {self.scorer!r} raised {type(error).__name__}", scorer=self.scorer
+            ) from error
+        if len(scores) != len(pairs):
+            raise ScoringError(
+                f"the entailment model {self.scorer!r} returned {len(scores)} scores for {len(pairs)} pairs",
+                scorer=self.scorer,
+            )
+        for score in scores:
+            self._validate(score)
+        return scores
+
+    def _validate(self, score: object) -> None:
+        if not isinstance(score, EntailmentScore):
+            raise ScoringError(
+                f"the entailment model {self.scorer!r} returned {type(score).__name__} instead of EntailmentScore",
+                scorer=self.scorer,
+            )
+        values = [score.entailment] if score.contradiction is None else [score.entailment, score.contradiction]
+        for value in values:
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+                raise ScoringError(f"the entailment model {self.scorer!r} returned a score that is not a number")
+            if not 0.0 <= value <= 1.0:
+                raise ScoringError(f"the entailment model {self.scorer!r} returned {value!r}, outside [0, 1]")
+
+    def _judge(self, segment: Segment, found: Sequence[tuple[Window, WindowSignals]]) -> ClaimVerdict:
+        signals = [own for _, own in found]
+        weight, delta = self.policy.lexical_weight, self.policy.delta
+        label, ground = judge(signals, delta=delta, lexical_weight=weight)
+        window = next(w for w, own in found if own is ground)
+        return ClaimVerdict(
+            segment=segment,
+            verdict=label,
+            rouge_l=ground.rouge_l,
+            entailment=ground.capped_entailment,
+            contradiction=ground.contradiction,
+            delta_r=ground.delta_r(weight),
+            evidence=tuple(s.span for s in window.sentences),
+            clashes=ground.clashes,
+            contradicting=_ids(s for s in signals if s.contradicts),
+            supporting=_ids(s for s in signals if not s.contradicts and s.delta_r(weight) <= delta),
+            scorer=self.scorer,
+        )
+
+    def _summary(self, verdicts: Sequence[ClaimVerdict], index: EvidenceIndex, state: ContextState) -> Verification:
+        decision = decide_answer(self.policy, verdicts, state)
+        scored = [v for v in verdicts if v.checked]
+        overlaps = [_ngram_overlap(v) for v in scored]
+        entailments = [v.entailment for v in scored if v.entailment is not None]
+        return Verification(
+            accepted=decision.accepted,
+            reason=decision.reason,
+            formula="evidence",
+            policy=self.policy.name,
+            delta=self.policy.delta,
+            scorer=self.scorer,
+            delta_r=decision.delta_r,
+            worst_delta_r=decision.worst_delta_r,
+            rouge_l=_mean([v.rouge_l for v in scored if v.rouge_l is not None]),
+            rouge_1=_mean([o[0] for o in overlaps]),
+            rouge_2=_mean([o[1] for o in overlaps]),
+            entailment=_mean(entailments),
+            faithfulness=faithfulness(entailments, self.policy.strict_threshold),
+            claims=tuple(v for v in verdicts if v.segment.kind is not SegmentKind.BLANK),
+            context_state=state,
+        )
+
+
+def unscored(segment: Segment, reason: str, scorer: str) -> ClaimVerdict:
+    """The verdict of a segment that is not scored, and why."""
+    return ClaimVerdict(segment=segment, reason=reason, scorer=scorer)
+
+
+def _why_unscored(segment: Segment) -> str:
+    return "no_context" if segment.kind.checked else "kind"
+
+
+def _signals(claim: str, window: Window, score: EntailmentScore, question: str) -> WindowSignals:
+    evidence = [s.span.text for s in window.sentences]
+    return WindowSignals(
+        passage_ids=window.passage_ids,
+        rouge_l=lcs_precision(tokens(claim), window.words),
+        entailment=float(score.entailment),
+        contradiction=None if score.contradiction is None else float(score.contradiction),
+        clashes=find_clashes(claim, evidence, question=question or None),
+    )
+
+
+def _ngram_overlap(verdict: ClaimVerdict) -> tuple[float, float]:
+    claim = tokens(plain(verdict.segment.body))
+    evidence = [word for span in verdict.evidence for word in tokens(span.text)]
+    return ngram_precision(claim, evidence, 1), ngram_precision(claim, evidence, 2)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return fmean(values) if values else None
+
+
+def _ids(signals: Any) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(pid for s in signals for pid in s.passage_ids[:1]))
+
+
+def _needs_context(claim: str) -> bool:
+    return any(word in _PRONOUNS for word in tokens(claim)[:4])
+
+
+def _last_sentence(text: str) -> str:
+    return plain(text)[-300:]
+
+
+def _forbid_running_loop(instead: str) -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError(f"this is the synchronous call and an event loop is running: use `{instead}`")
