@@ -1,0 +1,77 @@
+"""Labelled answers from JSONL files, plain or gzipped."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from guardrail.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledAnswer:
+    """One answer and what people said about it.
+
+    Attributes:
+        id: Identifier of the row.
+        question: What was asked; may be empty.
+        context: The passages it should rest on.
+        answer: The answer, or the claim.
+        grounded: Whether everything in it is supported (label 1).
+        detail: Whatever else the row has: model, task, prompt, spans.
+    """
+
+    id: str
+    question: str = field(repr=False)
+    context: tuple[str, ...] = field(repr=False)
+    answer: str = field(repr=False)
+    grounded: bool
+    detail: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+def read_answers(path: Path) -> Iterator[LabelledAnswer]:
+    """Read labelled answers.
+
+    Args:
+        path: A ``.jsonl`` or ``.jsonl.gz`` file; each line has ``context`` (a text or a list of texts), ``answer`` or
+            ``claim``, ``label`` (1 = fully supported, 0 = not), and optionally ``id``, ``question``, ``detail``.
+
+    Yields:
+        The rows, in order.
+
+    Raises:
+        InputError: If the file cannot be read or a line is not such a row; the message names file and line.
+    """
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rt", encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield _row(line, path, number)
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {type(error).__name__}: {error}") from error
+
+
+def _row(line: str, path: Path, number: int) -> LabelledAnswer:
+    try:
+        row = json.loads(line)
+        context = row["context"]
+        answer = row["answer"] if "answer" in row else row["claim"]
+        label = row["label"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}, line {number}: not a labelled answer ({type(error).__name__}: {error})") from error
+    passages = (context,) if isinstance(context, str) else tuple(context)
+    if label not in (0, 1) or not isinstance(answer, str) or not all(isinstance(p, str) for p in passages):
+        raise InputError(f"{path}, line {number}: label must be 0 or 1, answer and context must be texts")
+    return LabelledAnswer(
+        id=str(row.get("id", number)),
+        question=row.get("question") or "",
+        context=passages,
+        answer=answer,
+        grounded=label == 1,
+        detail=row.get("detail") or {},
+    )
