@@ -65,7 +65,7 @@ class Work:
         self.error: BaseException | None = None
         self.whole: Verification | None = None
         self._length = sum(len(v.segment.text) for v in prefix)
-        self._repeats = deque(_identity(v.segment.text) for v in prefix if v.segment.text.strip())
+        self._prefix = {_identity(v.segment.text) for v in prefix if v.segment.text.strip()}
 
     @property
     def text(self) -> str:
@@ -83,15 +83,11 @@ class Work:
             self.rides.append((self.read_chars, chunk.raw))
 
     def take(self, verdict: ClaimVerdict) -> ClaimVerdict | None:
-        """Append a verdict in answer coordinates; ``None`` if the segment only repeats the continued prefix."""
+        """Append a verdict in answer coordinates; ``None`` if the segment repeats a sentence of the continued prefix."""
         segment = verdict.segment
         self.passed_chars = segment.end
-        if self._repeats:
-            if segment.text.strip() and _identity(segment.text) == self._repeats[0]:
-                self._repeats.popleft()
-                return None
-            if segment.text.strip():
-                self._repeats.clear()
+        if self._prefix and _identity(segment.text) in self._prefix:
+            return None
         moved = replace(segment, start=self._length, end=self._length + len(segment.text))
         placed = replace(verdict, segment=moved)
         self._length = moved.end
@@ -144,7 +140,7 @@ class Work:
 
 
 def _identity(text: str) -> str:
-    return " ".join(tokens(text))
+    return " ".join(tokens(text)) or text.strip()
 
 
 def says_nothing_new(text: str, told: Sequence[str]) -> bool:

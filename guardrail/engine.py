@@ -38,6 +38,7 @@ from guardrail.types import (
     OutcomeStatus,
     Passage,
     ReleaseMode,
+    SegmentKind,
     Timings,
 )
 
@@ -51,6 +52,12 @@ class _End:
     attempt: Attempt | None = None
     error: BaseException | None = None
     raises: bool = False
+
+
+def _cancelled_from_outside() -> bool:
+    """Whether a ``CancelledError`` was asked for, and not raised by code that a user supplied."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _reason(error: GuardrailError) -> str:
@@ -97,6 +104,8 @@ class Run:
         self._limiter_s = 0.0
         self._started = 0.0
         self._pipeline: Pipeline | None = None
+        self._index: asyncio.Task[EvidenceIndex] | None = None
+        self._asked_again = False
 
     async def execute(self) -> None:
         """Run to the end. Only cancellation is raised; every other end is in :attr:`outcome` and :attr:`events`."""
@@ -113,13 +122,15 @@ class Run:
             )
         )
         end = _CLOSED
-        index = asyncio.create_task(EvidenceIndex.build(plan.passages))
+        index = self._index = asyncio.create_task(EvidenceIndex.build(plan.passages))
         try:
             self._pipeline = self._make_pipeline(index)
             end = await self._decide()
             await self._deliver(end)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             end = _CLOSED
+            if not _cancelled_from_outside():
+                end = _End(status=OutcomeStatus.ERROR, reason="internal_error", error=error, raises=True)
             raise
         except Exception as error:  # a bug here or in something the user supplied: loud, never a silent end
             end = _End(status=OutcomeStatus.ERROR, reason="internal_error", error=error, raises=True)
@@ -342,6 +353,10 @@ class Run:
                 if verdict is None:
                     continue
                 self._recorder.notify(Checked(attempt=work.number, verdict=verdict))
+                if await self._asks_again(work, verdict):
+                    work.reason = "avoidable_abstention"
+                    await self._out.hold(verdict, work.number)
+                    return
                 if not self._may_pass(verdict):
                     work.fail(verdict)
                     await self._out.hold(verdict, work.number)
@@ -359,11 +374,33 @@ class Run:
             return unscored(piece.segment, "kind", scorer)
         try:
             return (await piece.task)[piece.index]
+        except asyncio.CancelledError as error:
+            if _cancelled_from_outside():
+                raise
+            raise ScoringError("scoring was cancelled from inside", scorer=scorer) from error
         except ScoringError as error:
             if self._plan.policy.on_error != "pass_marked" and not self._observing:
                 raise
             work.error = error
             return unscored(piece.segment, "scoring_error", scorer)
+
+    async def _asks_again(self, work: Work, verdict: ClaimVerdict) -> bool:
+        """Whether an abstention is worth one more attempt, because the passages plainly contain the answer."""
+        plan = self._plan
+        if (
+            verdict.segment.kind is not SegmentKind.REFUSAL
+            or self._observing
+            or self._asked_again
+            or work.number >= plan.policy.max_attempts
+            or any(v.checked for v in work.verdicts)
+        ):
+            return False
+        self._asked_again = (await self._evidence()).plainly_answers(plan.question)
+        return self._asked_again
+
+    async def _evidence(self) -> EvidenceIndex:
+        assert self._index is not None
+        return await asyncio.shield(self._index)
 
     def _may_pass(self, verdict: ClaimVerdict) -> bool:
         policy = self._plan.policy

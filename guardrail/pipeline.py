@@ -14,7 +14,13 @@ from typing import Any, TypeVar
 
 from guardrail.attempt import Piece, Work
 from guardrail.channel import Channel
-from guardrail.errors import GenerationError, GenerationTimeoutError, ScoringTimeoutError
+from guardrail.errors import (
+    GenerationError,
+    GenerationTimeoutError,
+    GuardrailError,
+    ScoringError,
+    ScoringTimeoutError,
+)
 from guardrail.generation import BoundGenerator
 from guardrail.policy import Policy
 from guardrail.protocols import Clock
@@ -191,13 +197,17 @@ class Pipeline:
         try:
             async with limit:
                 return await scoring
-        except TimeoutError as timeout:
+        except TimeoutError as error:
             if not limit.expired():
-                raise
+                raise ScoringError("checking raised TimeoutError", scorer=self._verifier.scorer) from error
             raise ScoringTimeoutError(
                 f"scoring took longer than {self._policy.scoring_timeout_s:g} s (Policy.scoring_timeout_s)",
                 scorer=self._verifier.scorer,
-            ) from timeout
+            ) from error
+        except GuardrailError:
+            raise
+        except Exception as error:
+            raise ScoringError(f"checking raised {type(error).__name__}", scorer=self._verifier.scorer) from error
         finally:
             self.scoring_s += self._clock() - started
 

@@ -136,7 +136,7 @@ class Policy:
         """
         if self.release is not ReleaseMode.AUTO:
             return ReleaseMode(self.release)
-        if self.strict:
+        if self.strict or self.formula == "reference":
             return ReleaseMode.ANSWER
         return ReleaseMode.SENTENCE if streaming or can_continue else ReleaseMode.ANSWER
 

@@ -154,7 +154,7 @@ class GuardedStream:
             self._retractable = retractable
             self._run = self._open_run(retractable)
             self._task = asyncio.create_task(self._run.execute(), name="guardrail-run")
-            _keep(self._task)
+            _keep(self._task, self._run)
             weakref.finalize(self, _cancel_from_anywhere, self._task, asyncio.get_running_loop()).atexit = False
         return self._run
 
@@ -179,10 +179,14 @@ class _Events:
 _running: set[asyncio.Task[None]] = set()
 
 
-def _keep(task: asyncio.Task[None]) -> None:
-    """Event loops hold tasks weakly; a run must reach its end to close what it opened."""
+def _keep(task: asyncio.Task[None], run: Run) -> None:
+    """Event loops hold tasks weakly; a run must reach its end to close what it opened.
+
+    A task that is cancelled before its first step never gets to close its channel: a reader would wait for ever.
+    """
     _running.add(task)
     task.add_done_callback(_running.discard)
+    task.add_done_callback(lambda _: run.events.close())
 
 
 def _cancel_from_anywhere(task: asyncio.Task[None], loop: asyncio.AbstractEventLoop) -> None:

@@ -78,7 +78,9 @@ class ThreadCall:
     def _body(self) -> None:
         try:
             value = self._function()
-            if is_sync_stream(value):
+            if self._stopped.is_set():
+                _close(value)
+            elif is_sync_stream(value):
                 self._post(_settle, self._result, _ThreadStream(self))
                 self._pump(value)
             else:
@@ -99,10 +101,7 @@ class ThreadCall:
         except BaseException as raised:
             error = raised
         finally:
-            close = getattr(value, "close", None)
-            if callable(close):
-                with suppress(Exception):
-                    close()
+            _close(value)
         self._post(self._items.close, error)
 
     def _post(self, function: Callable[..., None], *args: Any) -> None:
@@ -128,6 +127,13 @@ class _ThreadStream:
     async def aclose(self) -> None:
         self._call.stop()
         await self._call.wait_closed()
+
+
+def _close(value: object) -> None:
+    close = getattr(value, "close", None)
+    if callable(close):
+        with suppress(Exception):
+            close()
 
 
 def _settle(future: asyncio.Future[Any], value: Any) -> None:

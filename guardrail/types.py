@@ -345,6 +345,7 @@ class Attempt:
         accepted: Whether every claim passed.
         complete: Whether the generator was read to its end.
         reason: Why the attempt ended: as in :class:`Verification`, or ``"tool_calls"`` (no text to check),
+            ``"avoidable_abstention"`` (the passages plainly contain the answer),
             ``"too_long"``, ``"generation_error"``, ``"timeout"``, ``"cancelled"``.
         delta_r: Mean ΔR of its claims.
         worst_delta_r: Largest ΔR of its claims.

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from guardrail.scoring.entailment.lexical import content_words
 from guardrail.scoring.markup import plain
 from guardrail.text.segmenter import segment
 from guardrail.text.tokens import tokens
@@ -123,9 +124,30 @@ class EvidenceIndex:
         for i in relevant:
             by_passage[self.sentences[i].span.passage_id].append(i)
         if len(by_passage) > 1:
-            for own in list(by_passage.values())[: _SEPARATE_WINDOWS + 1]:
-                windows.append(self._window(own, max_words // 2))
+            best_passages = list(by_passage.values())[: _SEPARATE_WINDOWS + 1]
+            windows += [self._window(own, max_words // 2) for own in best_passages]
         return _distinct(windows)
+
+    def plainly_answers(self, question: str) -> bool:
+        """Whether one sentence has every content word of a question and something more to say about it.
+
+        Args:
+            question: What the user asked.
+
+        Returns:
+            ``True`` only if the question has at least two content words and a sentence has them all.
+
+        Example:
+            >>> index = EvidenceIndex([Passage(id="1", text="Goats have four stomach chambers.")])
+            >>> index.plainly_answers("How many stomach chambers does a goat have?")
+            True
+            >>> index.plainly_answers("How many horns does a goat have?")
+            False
+        """
+        wanted = content_words(question)
+        if len(wanted) < 2:
+            return False
+        return any(wanted < content_words(s.span.text) for s in self.sentences)
 
     def _scores(self, claim: str, before: str) -> dict[int, float]:
         wanted: dict[str, float] = dict.fromkeys(tokens(before), 0.5) if before else {}

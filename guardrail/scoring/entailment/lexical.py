@@ -17,6 +17,10 @@ _STOP_WORDS = frozenset(
     "il lo la i gli le un uno una di a da in con su per tra fra e o è sono era ha hanno del dello della dei degli "
     "delle al allo alla ai agli alle dal dalla nel nella nei nelle sul sulla che chi si ci".split()
 )
+_QUESTION_WORDS = frozenset(
+    "what when where who whom whose which why how many much long far often please tell me my your "
+    "quanto quanti quante quale quali quando dove perché cosa come".split()
+)
 _STOP_WEIGHT = 0.1
 _NUMBER_WEIGHT = 2.0
 _NUMBER_WORDS = {
@@ -79,6 +83,11 @@ def coverage(premise_words: frozenset[str], hypothesis: str) -> float:
 def words(text: str) -> frozenset[str]:
     """The distinct folded words of a text."""
     return frozenset(map(fold_word, tokens(text)))
+
+
+def content_words(text: str) -> frozenset[str]:
+    """The folded words of a text without stop words and question words."""
+    return frozenset(fold_word(t) for t in tokens(text) if t not in _STOP_WORDS and t not in _QUESTION_WORDS)
 
 
 @lru_cache(maxsize=16_384)
