@@ -83,7 +83,7 @@ class Work:
             self.rides.append((self.read_chars, chunk.raw))
 
     def take(self, verdict: ClaimVerdict) -> ClaimVerdict | None:
-        """Append a verdict in answer coordinates; ``None`` if the segment repeats a sentence of the continued prefix."""
+        """Append a verdict in answer coordinates; ``None`` if it repeats a sentence of the continued prefix."""
         segment = verdict.segment
         self.passed_chars = segment.end
         if self._prefix and _identity(segment.text) in self._prefix:

@@ -15,7 +15,7 @@ from typing import Any
 
 from guardrail.chunks import ChunkReader
 from guardrail.errors import GenerationError, GenerationTypeError, GeneratorSignatureError, GuardrailError
-from guardrail.threads import ThreadCall, is_sync_stream
+from guardrail.threads import ThreadCall, close_source, is_sync_stream
 from guardrail.types import Chunk, GenerationRequest
 
 _QUESTION_NAMES = ("question", "query", "prompt", "input", "q")
@@ -145,13 +145,7 @@ class _closing:
         return self._source
 
     async def __aexit__(self, *exc_info: object) -> None:
-        for name in ("aclose", "close"):
-            close = getattr(self._source, name, None)
-            if callable(close):
-                result = close()
-                if inspect.isawaitable(result):
-                    await result
-                return
+        await close_source(self._source)
 
 
 @dataclass(frozen=True, slots=True)

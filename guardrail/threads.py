@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import logging
 import threading
 from collections.abc import Callable, Iterator
@@ -79,7 +80,7 @@ class ThreadCall:
         try:
             value = self._function()
             if self._stopped.is_set():
-                _close(value)
+                self._post(_close_late, value)
             elif is_sync_stream(value):
                 self._post(_settle, self._result, _ThreadStream(self))
                 self._pump(value)
@@ -101,7 +102,10 @@ class ThreadCall:
         except BaseException as raised:
             error = raised
         finally:
-            _close(value)
+            close = getattr(value, "close", None)
+            if callable(close):
+                with suppress(Exception):
+                    close()
         self._post(self._items.close, error)
 
     def _post(self, function: Callable[..., None], *args: Any) -> None:
@@ -129,11 +133,30 @@ class _ThreadStream:
         await self._call.wait_closed()
 
 
-def _close(value: object) -> None:
-    close = getattr(value, "close", None)
-    if callable(close):
+_closing: set[asyncio.Task[None]] = set()
+
+
+def _close_late(value: object) -> None:
+    """Close what a call returned after nobody wanted it any more; its close may be a coroutine function."""
+
+    async def close() -> None:
         with suppress(Exception):
-            close()
+            await close_source(value)
+
+    task = asyncio.get_running_loop().create_task(close())
+    _closing.add(task)
+    task.add_done_callback(_closing.discard)
+
+
+async def close_source(source: object) -> None:
+    """Close something once, by whatever closing method it has: ``aclose`` or ``close``, sync or async."""
+    for name in ("aclose", "close"):
+        method = getattr(source, name, None)
+        if callable(method):
+            result = method()
+            if inspect.isawaitable(result):
+                await result
+            return
 
 
 def _settle(future: asyncio.Future[Any], value: Any) -> None:

@@ -13,6 +13,7 @@ CONTRADICTED_CAP = 0.05
 MISSING_VALUE_CAP = 0.2
 CONTRADICTION_THRESHOLD = 0.5
 FIRM_SUPPORT = 0.9
+SAME_SUBJECT = 0.6  # a passage that shares much less with the claim than the best one speaks of something else
 
 
 def delta_r(rouge_l: float, entailment: float, *, lexical_weight: float = 1.0) -> float:
@@ -101,7 +102,8 @@ def judge(
         The verdict and the window it rests on.
     """
     best = min(windows, key=lambda w: w.delta_r(lexical_weight))
-    against = [w for w in windows if w.contradicts]
+    overlap = max(w.rouge_l for w in windows)
+    against = [w for w in windows if w.contradicts and (w is windows[0] or w.rouge_l >= SAME_SUBJECT * overlap)]
     if not against:
         passed = best.delta_r(lexical_weight) <= delta
         return (VerdictLabel.SUPPORTED if passed else VerdictLabel.UNVERIFIABLE), best

@@ -18,7 +18,7 @@ _INLINE_CHARS = 20_000  # about 10 ms of indexing; larger contexts are indexed i
 _COMMON_SHARE = 0.3
 _MANY_SENTENCES = 60
 _SEPARATE_WINDOWS = 2
-_RELEVANT_SHARE = 0.6
+_RELEVANT_SHARE = 0.4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

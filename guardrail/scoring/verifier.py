@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -344,8 +344,11 @@ def _mean(values: Sequence[float]) -> float | None:
     return fmean(values) if values else None
 
 
-def _ids(signals: Any) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(pid for s in signals for pid in s.passage_ids[:1]))
+def _ids(signals: Iterable[WindowSignals]) -> tuple[str, ...]:
+    """The passages behind some windows; a window over several passages counts only if no single passage is named."""
+    found = list(signals)
+    single = [s for s in found if len(s.passage_ids) == 1]
+    return tuple(dict.fromkeys(pid for s in single or found for pid in s.passage_ids))
 
 
 def _needs_context(claim: str) -> bool:

@@ -1,0 +1,266 @@
+"""A sentence as a comparison sees it: content words, what is denied, what is a name, which values it gives."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from guardrail.scoring.lexicon import (
+    CJK_NEGATORS,
+    IRREGULAR,
+    NEGATORS,
+    NO_DETERMINERS,
+    NOT_A_NEGATION,
+    PARTICLE_VERBS,
+    STOPWORDS,
+    opposites,
+)
+from guardrail.text.identifiers import same_length_fold, same_length_lower
+from guardrail.text.values import Value, parse_values
+
+_WORD = re.compile(
+    r"(?P<cjk>[\u3040-\u30ff\u3400-\u9fff])|(?P<word>(?:(?![\u3040-\u30ff\u3400-\u9fff])\w)+(?:'(?:s|t|re|ve|ll|d)\b)?)"
+    r"|(?P<stop>[,;:.!?()|\[\]\n—]|(?<=\s)-+(?=\s))"
+)
+_CLAUSE_WORDS = frozenset(
+    "but although though because if when while whereas which who unless however whenever "
+    "aber weil wenn obwohl ma perché "
+    "se quando mais parce lorsque pero porque cuando".split()
+)
+_CJK_STOP = frozenset("的了是在和与及也都就而其这那有共个于为被把从到由着过吗呢吧啊")
+_AUXILIARIES = frozenset("is are was were be been being am has have had do does did will would can could".split())
+_FINITE = frozenset("is are was were has have had does did will".split())
+_AND = frozenset(("and", "und", "e", "et", "y"))
+_POSTPOSED = frozenset(("nicht", "pas", "nie", "niemals", "mai", "jamais", "nunca"))
+_SCOPE = 4  # content words that a negator reaches
+_NOUN_SCOPE = 3
+_KEPT_SENTENCES = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """One word of a sentence.
+
+    Attributes:
+        text: As folded and lower-cased.
+        stem: What it is compared by.
+        start: Offset in the sentence.
+        clause: Index of its clause.
+        content: Whether it carries meaning of its own; words of a value do not.
+        name: Whether it is written like a name.
+        sign: -1 if it is denied, else 1.
+        head: Whether it is the first word that a negator reaches: what is denied.
+        sides: Pairs of opposites it belongs to, with its side, negation applied.
+    """
+
+    text: str = field(repr=False)
+    stem: str = field(repr=False)
+    start: int
+    clause: int
+    content: bool
+    name: bool
+    sign: int = 1
+    head: bool = False
+    sides: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A sentence, analysed.
+
+    Attributes:
+        text: The sentence.
+        words: Its words in order.
+        values: Its values in order.
+        stems: Stems of its content words.
+        signs: For each stem the signs it occurs with.
+        sides: For each pair of opposites the sides it occurs on.
+        negated: Whether anything is denied.
+    """
+
+    text: str = field(repr=False)
+    words: tuple[Word, ...] = field(repr=False)
+    values: tuple[Value, ...]
+    stems: frozenset[str] = field(repr=False)
+    signs: dict[str, frozenset[int]] = field(repr=False, hash=False)
+    sides: dict[str, frozenset[int]] = field(repr=False, hash=False)
+    negated: bool
+
+    def content(self, clause: int | None = None) -> list[Word]:
+        """Content words, of one clause or of all."""
+        return [w for w in self.words if w.content and (clause is None or w.clause == clause)]
+
+
+def stem(word: str) -> str:
+    """Reduce a word to what its inflected forms share; crude, and only used to compare words with each other.
+
+    Example:
+        >>> [stem(w) for w in ("covers", "covered", "tested", "photographs", "stops")]
+        ['cover', 'cover', 'test', 'photograph', 'stop']
+    """
+    word = word.removesuffix("'s")
+    if word in IRREGULAR:
+        return IRREGULAR[word]
+    if len(word) <= 3 or not word.isalpha():
+        return word
+    base = _strip_suffix(word)
+    if len(base) > 3 and base[-1] == base[-2] and base[-1] not in "lsze":
+        base = base[:-1]
+    if len(base) > 4 and base[-1] in "eaioèéàì":
+        base = base[:-1]
+    return IRREGULAR.get(base, base)
+
+
+def _strip_suffix(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith("ied") and len(word) > 4:
+        return word[:-3] + "y"
+    for suffix, least in (("ings", 7), ("ing", 6), ("ed", 5), ("es", 5), ("s", 4)):
+        if word.endswith(suffix) and len(word) >= least and not word.endswith("ss"):
+            if suffix == "es" and word[-3] not in "sxzho":
+                return word[:-1]
+            return word[: -len(suffix)]
+    return word
+
+
+def _sides_by_form() -> dict[str, tuple[tuple[str, int], ...]]:
+    sides: dict[str, tuple[tuple[str, int], ...]] = {}
+    for table in opposites():
+        for word, side in table.items():
+            for form in {word, stem(word)}:
+                if side not in sides.get(form, ()):
+                    sides[form] = (*sides.get(form, ()), side)
+    return sides
+
+
+_SIDES = _sides_by_form()
+
+
+@lru_cache(maxsize=_KEPT_SENTENCES)
+def analyse(text: str) -> Statement:
+    """Analyse a sentence.
+
+    Args:
+        text: One sentence.
+
+    Returns:
+        Its words, values and denials.
+    """
+    values = parse_values(text)
+    folded = same_length_fold(text)
+    low = PARTICLE_VERBS.sub(_joined, same_length_lower(folded))
+    low = NOT_A_NEGATION.sub(lambda match: " " * len(match.group()), low)
+    words = _deny(_words(folded, low, values), low)
+    signs: dict[str, set[int]] = {}
+    sides: dict[str, set[int]] = {}
+    for word in words:
+        if word.content:
+            signs.setdefault(word.stem, set()).add(word.sign)
+        for pair, side in word.sides:
+            sides.setdefault(pair, set()).add(side)
+    return Statement(
+        text=text,
+        words=tuple(words),
+        values=values,
+        stems=frozenset(signs),
+        signs={key: frozenset(found) for key, found in signs.items()},
+        sides={key: frozenset(found) for key, found in sides.items()},
+        negated=any(word.sign < 0 for word in words),
+    )
+
+
+def _joined(match: re.Match[str]) -> str:
+    return match.group().replace(" ", "_")
+
+
+def _words(folded: str, low: str, values: tuple[Value, ...]) -> list[Word]:
+    spans = [(value.start, value.end) for value in values]
+    words: list[Word] = []
+    clause = span = 0
+    for match in _WORD.finditer(low):
+        start, kind = match.start(), match.lastgroup
+        while span < len(spans) and spans[span][1] <= start:
+            span += 1
+        in_value = span < len(spans) and spans[span][0] <= start
+        if kind == "stop":
+            clause += 0 if in_value else 1
+            continue
+        text = match.group()
+        if text in _CLAUSE_WORDS:
+            clause += 1
+        words.append(_word(text, start, clause, in_value, kind == "cjk", folded, not words))
+    return words
+
+
+def _word(text: str, start: int, clause: int, in_value: bool, cjk: bool, folded: str, first: bool) -> Word:
+    base = text.split("_")[0] if "_" in text else text
+    particle = {"turn": "turn-", "switch": "switch-"}.get(stem(base), "") if "_" in text else ""
+    if particle:
+        key = particle + text.rsplit("_", 1)[1]
+        shared = _SIDES.get(key, ())
+        name, root = False, key
+    else:
+        root = "exclud" if "_" in text and stem(base) in ("rule", "rul") else (text if cjk else stem(text))
+        shared = () if in_value else _SIDES.get(text, ()) or _SIDES.get(root, ())
+        name = not cjk and folded[start].isupper() and (not first or folded[start : start + 2].isupper())
+    content = not in_value and not (text in _CJK_STOP if cjk else text in STOPWORDS or text.isdecimal())
+    if text.endswith("n't"):
+        content = False
+    return Word(text=text, stem=root, start=start, clause=clause, content=content, name=name, sides=shared)
+
+
+def _deny(words: list[Word], low: str) -> list[Word]:
+    """Apply the negators of a sentence to the words they reach."""
+    signs = [1] * len(words)
+    heads: set[int] = set()
+    for index, word in enumerate(words):
+        if _negates(words, index, low):
+            reach = _NOUN_SCOPE if word.text in NO_DETERMINERS else _SCOPE
+            reached = _scope(words, index, reach)
+            denied = [i for i in reached if not words[i].text.endswith("ly")]
+            heads.update(denied if word.text in _POSTPOSED else denied[:1])
+            for target in reached:
+                signs[target] = -signs[target]
+    if all(sign == 1 for sign in signs):
+        return words
+    return [
+        word
+        if sign == 1
+        else replace(word, sign=-1, head=at in heads, sides=tuple((pair, -side) for pair, side in word.sides))
+        for at, (word, sign) in enumerate(zip(words, signs, strict=True))
+    ]
+
+
+def _negates(words: list[Word], index: int, low: str) -> bool:
+    text = words[index].text
+    if text in NEGATORS or text in NO_DETERMINERS or text.endswith("n't"):
+        return low[words[index].start + len(text) :][:1] != "-"  # "non-profit" denies nothing
+    if len(text) == 1 and text in "没不未无":
+        return any(low.startswith(negator, words[index].start) for negator in CJK_NEGATORS)
+    return text == "t" and index > 0 and words[index - 1].text.endswith("n")
+
+
+def _scope(words: list[Word], index: int, reach: int) -> list[int]:
+    """Indexes of the words a negator denies: what follows in its clause; what precedes, if nothing follows."""
+    clause = words[index].clause
+    found: list[int] = []
+    for target in range(index + 1, len(words)):
+        word = words[target]
+        if word.clause != clause or (word.text in _AND and _starts_clause(words, target)):
+            break
+        if found and word.text in _FINITE and words[index].text not in NO_DETERMINERS:
+            break
+        if word.content or word.sides:
+            found.append(target)
+            if len(found) == reach:
+                break
+    if len(found) < 2 and words[index].text in _POSTPOSED:
+        before = [i for i in range(index) if words[i].clause == clause and (words[i].content or words[i].sides)]
+        found = before[-_NOUN_SCOPE:] + found
+    return found
+
+
+def _starts_clause(words: list[Word], index: int) -> bool:
+    return any(word.text in _AUXILIARIES for word in words[index + 1 : index + 3])

@@ -1,0 +1,337 @@
+"""Numbers, dates and times of a claim that its evidence does not give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from guardrail.scoring.identifier_clashes import identifier_clash
+from guardrail.scoring.lexicon import LIGHT_VERBS
+from guardrail.scoring.statements import Statement
+from guardrail.text.values import Value, ValueKind, compatible
+from guardrail.types import Clash, ClashKind
+
+_SAME_SUBJECT = 0.5  # share of the claim's words a sentence must have to speak of the same thing
+_CERTAIN_SUBJECT = 0.8
+_BINDING = 0.75  # ... to be the one that the claim takes its subject from
+_BINDING_LEAD = 0.3  # ... and how much better it must fit than the sentence that has the value
+_SMALL_COUNT = 12  # counts of listed things are often not written out in the evidence
+_NOUN_REACH = 24  # characters between a number and the noun it counts
+_PRONOUNS = frozenset(
+    "it its he she his her they their this that these those there such both esso essa questo questa lui lei sie er es "
+    "ihr ihre diese dieser il elle ils elles sa son ella él".split()
+)
+_UNIVERSAL = frozenset("all every each both always tutti tutte jeder jede alle tous toutes todos todas".split())
+_MORE = frozenset(
+    "another other others more additional further also altro altri andere autre autres otro otros".split()
+)
+_CONJUNCTIONS = frozenset("and or but e o ed und oder et ou y".split())
+_CLASH_KINDS = {ValueKind.DATE: ClashKind.DATE, ValueKind.WEEKDAY: ClashKind.DATE, ValueKind.TIME: ClashKind.DATE}
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """How one evidence sentence relates to one value of the claim."""
+
+    statement: Statement
+    agrees: bool
+    value: Value
+    coverage: float
+    own: frozenset[str]
+
+
+def value_clashes(claim: Statement, evidence: Sequence[Statement], context: frozenset[str]) -> list[Clash]:
+    """Compare every value of a claim with the values of its evidence.
+
+    Args:
+        claim: The claim.
+        evidence: Evidence sentences, best first.
+        context: Stems that the claim leaves to the question ("12 euro." after "What does a permit cost?").
+
+    Returns:
+        One clash per value that no sentence about the same subject gives.
+    """
+    found: list[Clash] = []
+    for value in claim.values:
+        if value.kind.is_identifier:
+            clash = identifier_clash(value, evidence)
+        else:
+            clash = _amount_clash(claim, value, evidence, context)
+        if clash is not None:
+            found.append(clash)
+    return found
+
+
+def _amount_clash(
+    claim: Statement, value: Value, evidence: Sequence[Statement], context: frozenset[str]
+) -> Clash | None:
+    subject = _subject(claim, value) | context
+    noun = _noun(claim, value)
+    universal = _is_universal(claim, value)
+    matches = [
+        match for statement in evidence if (match := _match(value, noun, universal, statement, subject)) is not None
+    ]
+    agreeing = [match for match in matches if match.agrees]
+    differing = [match for match in matches if not match.agrees]
+    if agreeing:
+        if any(other is not value and compatible(value, other) is not None for other in claim.values):
+            return None  # a claim that gives several such values binds each in its own words
+        return _binding_clash(claim, value, noun, agreeing, differing) or _clash_within(value, noun, agreeing, subject)
+    if differing:
+        best = max(differing, key=lambda match: match.coverage)
+        if _is_small_count(value) and not _is_only_count(noun, best):
+            return None
+        if _is_denied(claim, value) != _is_denied(best.statement, best.value):
+            return None  # "was not the first": another value is what a denial expects
+        if value.kind is ValueKind.ORDINAL and (not noun or noun not in _nouns(best.statement, best.value)):
+            return None
+        contradicts = (
+            value.kind is not ValueKind.WEEKDAY
+            and _same_thing(claim, value, noun, best)
+            and not _is_spoken_for(claim, value, best.statement)
+        )
+        if not contradicts and _vaguely_given(value, evidence):
+            return None
+        return _clash(value, best.value, contradicts=contradicts)
+    if _is_small_count(value) or value.kind is ValueKind.ORDINAL or _vaguely_given(value, evidence):
+        return None
+    return _unit_clash(value, evidence, subject) or _clash(value, None, contradicts=False)
+
+
+def _clash(value: Value, other: Value | None, *, contradicts: bool) -> Clash:
+    kind = _CLASH_KINDS.get(value.kind, ClashKind.VALUE)
+    if other is not None and value.unit != other.unit and value.amount is not None and value.amount == other.amount:
+        kind = ClashKind.UNIT
+    return Clash(kind=kind, claim_text=value.text, evidence_text=other.text if other else "", contradicts=contradicts)
+
+
+def _subject(claim: Statement, value: Value) -> frozenset[str]:
+    """Stems of the words that say what the value is a value of."""
+    clause = _clause_of(claim, value)
+    own = frozenset(w.stem for w in claim.content(clause) if w.text not in LIGHT_VERBS)
+    return own if own else frozenset(w.stem for w in claim.content() if w.text not in LIGHT_VERBS)
+
+
+def _clause_of(statement: Statement, value: Value) -> int | None:
+    clause = None
+    for word in statement.words:
+        if word.start >= value.end:
+            break
+        clause = word.clause
+    return clause
+
+
+def _is_denied(statement: Statement, value: Value) -> bool:
+    """Whether something in the clause of a value is denied."""
+    clause = _clause_of(statement, value)
+    return any(word.sign < 0 for word in statement.words if word.clause == clause)
+
+
+def _coverage(subject: frozenset[str], statement: Statement) -> float:
+    return len(subject & statement.stems) / len(subject) if subject else 1.0
+
+
+def _noun(statement: Statement, value: Value) -> str:
+    """Stem of the noun that a bare number counts; ``""`` if it has a unit or counts nothing."""
+    if value.kind not in (ValueKind.NUMBER, ValueKind.ORDINAL) or value.unit:
+        return ""
+    for word in statement.words:
+        if word.start >= value.end:
+            between = statement.text[value.end : word.start]
+            if len(between) > _NOUN_REACH or any(mark in between for mark in ",;:.()|\n"):
+                return ""
+            if word.text == "of":
+                continue
+            return word.stem if word.content and not word.text.isdecimal() else ""
+    return ""
+
+
+def _nouns(statement: Statement, value: Value) -> set[str]:
+    """Stems of the words right after a number: adjectives may stand before the noun."""
+    found: set[str] = set()
+    for word in statement.words:
+        if word.start < value.end:
+            continue
+        between = statement.text[value.end : word.start]
+        if len(between) > _NOUN_REACH or any(mark in between for mark in ",;:.()|\n") or len(found) == 3:
+            break
+        if word.text in _CONJUNCTIONS:
+            break
+        if word.content:
+            found.add(word.stem)
+    return found
+
+
+def _is_universal(claim: Statement, value: Value) -> bool:
+    ranged = value.bound is not None or value.high is not None
+    return ranged and any(word.text in _UNIVERSAL for word in claim.words)
+
+
+def _match(value: Value, noun: str, universal: bool, statement: Statement, subject: frozenset[str]) -> _Match | None:
+    answers = [(other, answer) for other in statement.values if (answer := compatible(value, other)) is not None]
+    if not answers:
+        return None
+    if noun:
+        same_noun = [(other, answer) for other, answer in answers if noun in _nouns(statement, other)]
+        if same_noun:  # "seventh and final season": a value without a noun of its own shares the next one
+            answers = same_noun + [(v, answer) for v, answer in answers if answer and not _nouns(statement, v)]
+    agreeing = [other for other, answer in answers if answer]
+    differing = [other for other, answer in answers if not answer]
+    agrees = bool(agreeing) and not (universal and differing)
+    rival = next((other for other in differing if other.amount == value.amount), differing[0]) if differing else None
+    other = agreeing[0] if agrees or rival is None else rival
+    own = frozenset(w.stem for w in statement.content() if w.text not in LIGHT_VERBS) - subject
+    return _Match(statement, agrees, other, _coverage(subject, statement), own)
+
+
+def _same_thing(claim: Statement, value: Value, noun: str, match: _Match) -> bool:
+    """Whether a sentence gives another value for the very thing the claim speaks of."""
+    if match.coverage < _SAME_SUBJECT:
+        return False
+    if noun:
+        others = _nouns(match.statement, match.value)
+        return noun in others or (not others and match.coverage >= _CERTAIN_SUBJECT)
+    anchor = _anchor(claim, value)
+    label = _label(claim, value)
+    if label and label != _label(match.statement, match.value):
+        return False  # "carbon 14" is no other number of protons
+    return not anchor or anchor in match.statement.stems or match.coverage >= _CERTAIN_SUBJECT
+
+
+def _label(statement: Statement, value: Value) -> str:
+    """Stem of the word right before a bare number, if that is a content word: "locker 42", "seats 800"."""
+    if value.kind is not ValueKind.NUMBER or value.dates:
+        return ""
+    before = next((word for word in reversed(statement.words) if word.start < value.start), None)
+    return before.stem if before is not None and before.content else ""
+
+
+def _anchor(claim: Statement, value: Value) -> str:
+    """Stem of the nearest word before a value that says what it measures."""
+    anchor = ""
+    clause = _clause_of(claim, value)
+    for word in claim.words:
+        if word.start >= value.start:
+            break
+        if word.content and word.clause == clause and word.text not in LIGHT_VERBS:
+            anchor = word.stem
+    return anchor
+
+
+def _binding_clash(
+    claim: Statement, value: Value, noun: str, agreeing: Sequence[_Match], differing: Sequence[_Match]
+) -> Clash | None:
+    """The value is there, but said of another subject: "The kettle weighs 1.9 kg" for the toaster."""
+    if not differing:
+        return None
+    has = max(agreeing, key=lambda match: match.coverage)
+    owner = max(differing, key=lambda match: match.coverage)
+    if owner.coverage < _BINDING or owner.coverage - has.coverage < _BINDING_LEAD or not has.own:
+        return None
+    if any(_starts_with_pronoun(match.statement) for match in agreeing):
+        return None
+    if noun and noun not in _nouns(owner.statement, owner.value):
+        return None
+    if value.kind is ValueKind.WEEKDAY or (_is_small_count(value) and not noun):
+        return None
+    anchor = _anchor(claim, value)
+    if anchor and anchor not in owner.statement.stems:
+        return None
+    return _clash(value, owner.value, contradicts=True)
+
+
+def _clash_within(value: Value, noun: str, agreeing: Sequence[_Match], subject: frozenset[str]) -> Clash | None:
+    """One sentence gives the value to one subject and another value to the claim's subject."""
+    found: Clash | None = None
+    for match in agreeing:
+        answers = [(v, a) for v in match.statement.values if (a := compatible(value, v)) is not None]
+        regions = [(v, answer, _region(match.statement, v, [o for o, _ in answers])) for v, answer in answers]
+        mine = [(_share(subject, words), words - subject) for _, answer, words in regions if answer]
+        its = [(_share(subject, words), v) for v, answer, words in regions if not answer]
+        if not its or noun:
+            return None
+        has, own = max(mine, key=lambda pair: pair[0])
+        owns, owner = max(its, key=lambda pair: pair[0])
+        if owns < _BINDING or owns - has < _BINDING_LEAD or not own:
+            return None
+        found = _clash(value, owner, contradicts=True)
+    return found
+
+
+def _share(subject: frozenset[str], words: frozenset[str]) -> float:
+    return len(subject & words) / len(subject) if subject else 0.0
+
+
+def _region(statement: Statement, value: Value, rivals: Sequence[Value]) -> frozenset[str]:
+    """Stems around a value: from the rival before it to the end of its own clause, where its subject stands."""
+    start = max((other.end for other in rivals if other.end <= value.start), default=0)
+    clause = _clause_of(statement, value)
+    found: set[str] = set()
+    for word in statement.words:
+        if word.start >= value.end and (word.clause != clause or word.text in _CONJUNCTIONS):
+            break
+        if word.start >= start and word.content and word.text not in LIGHT_VERBS:
+            found.add(word.stem)
+    return frozenset(found)
+
+
+def _starts_with_pronoun(statement: Statement) -> bool:
+    return any(word.text in _PRONOUNS for word in statement.words[:2])
+
+
+def _is_small_count(value: Value) -> bool:
+    return (
+        value.kind is ValueKind.NUMBER
+        and not value.unit
+        and value.amount is not None
+        and 0 <= value.amount <= _SMALL_COUNT
+        and value.amount == value.amount.to_integral_value()
+    )
+
+
+def _is_spoken_for(claim: Statement, value: Value, statement: Statement) -> bool:
+    """Whether every value a sentence could hold against this one belongs to another value of the claim."""
+    others = [other for other in claim.values if other is not value]
+    rivals = [rival for rival in statement.values if compatible(value, rival) is False]
+    return bool(others) and all(any(compatible(other, rival) for other in others) for rival in rivals)
+
+
+def _is_only_count(noun: str, match: _Match) -> bool:
+    """Whether a sentence counts the same things once: "four men and two women" also has six people."""
+    if not noun or noun not in _nouns(match.statement, match.value) or match.value.amount in (0, 1):
+        return False
+    counts = [v for v in match.statement.values if v.kind is ValueKind.NUMBER and not v.unit and not v.dates]
+    return sum(noun in _nouns(match.statement, v) for v in counts) == 1 and not any(
+        word.text in _MORE for word in match.statement.words
+    )
+
+
+def _vaguely_given(value: Value, evidence: Sequence[Statement]) -> bool:
+    """Whether the evidence gives the bare number where the claim adds a unit or a noun that says the same."""
+    if value.kind in (ValueKind.TIME, ValueKind.DATE, ValueKind.WEEKDAY):
+        return False
+    bare = {
+        other.amount
+        for statement in evidence
+        for other in statement.values
+        if other.kind is ValueKind.NUMBER and not _noun(statement, other) and other.amount is not None
+    }
+    return value.amount in bare and value.kind is ValueKind.QUANTITY
+
+
+def _unit_clash(value: Value, evidence: Sequence[Statement], subject: frozenset[str]) -> Clash | None:
+    """The same figure in another unit: "12 euro" for "12%"."""
+    for statement in evidence:
+        if _coverage(subject, statement) < _CERTAIN_SUBJECT or not subject:
+            continue
+        for other in statement.values:
+            if other.amount is not None and other.amount == value.amount and other.unit and value.unit:
+                return Clash(kind=ClashKind.UNIT, claim_text=value.text, evidence_text=other.text, contradicts=True)
+    return None
+
+
+def question_context(claim: Statement, question: Statement | None) -> frozenset[str]:
+    """Stems that a very short answer takes from its question."""
+    if question is None or len(claim.content()) > 1:
+        return frozenset()
+    return frozenset(w.stem for w in question.content() if w.text not in LIGHT_VERBS)
