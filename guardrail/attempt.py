@@ -59,6 +59,7 @@ class Work:
         self.passed_chars = 0
         self.generated_at: float | None = None
         self.appends = False  # begun behind text that it does not continue
+        self.abandoned = False
         self.complete = False
         self.accepted = False
         self.reason = ""

@@ -1,9 +1,10 @@
-"""A bounded hand-over between one sender and one receiver on the same event loop."""
+"""A bounded hand-over from any number of senders to one receiver on the same event loop."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -18,15 +19,17 @@ class Channel(Generic[T]):
 
     Args:
         maxsize: How many items may wait; a sender waits while it is full.
+        on_get: Called with every item at the moment it is received.
     """
 
-    __slots__ = ("_closed", "_error", "_getter", "_items", "_maxsize", "_putter")
+    __slots__ = ("_closed", "_error", "_getter", "_items", "_maxsize", "_on_get", "_putters")
 
-    def __init__(self, maxsize: int) -> None:
+    def __init__(self, maxsize: int, *, on_get: Callable[[T], None] | None = None) -> None:
         self._items: deque[T] = deque()
         self._maxsize = maxsize
+        self._on_get = on_get
         self._getter: asyncio.Future[None] | None = None
-        self._putter: asyncio.Future[None] | None = None
+        self._putters: deque[asyncio.Future[None]] = deque()
         self._closed = False
         self._error: BaseException | None = None
 
@@ -42,13 +45,26 @@ class Channel(Generic[T]):
 
     async def put(self, item: T) -> None:
         """Send, waiting while the channel is full. On cancellation nothing was sent."""
-        while self.full:
-            self._putter = asyncio.get_running_loop().create_future()
-            try:
-                await self._putter
-            finally:
-                self._putter = None
+        await self._wait_until_fewer(self._maxsize)
         self.put_nowait(item)
+
+    async def drained(self) -> None:
+        """Wait until everything that was sent has been received."""
+        await self._wait_until_fewer(1)
+
+    async def _wait_until_fewer(self, count: int) -> None:
+        while len(self._items) >= count:
+            turn = asyncio.get_running_loop().create_future()
+            self._putters.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._wake_putter()  # the turn was this sender's: pass it on
+                raise
+            finally:
+                if turn in self._putters:
+                    self._putters.remove(turn)
 
     def close(self, error: BaseException | None = None) -> None:
         """End the channel; the receiver gets what is queued, then the error or the end. Idempotent."""
@@ -77,8 +93,17 @@ class Channel(Generic[T]):
             finally:
                 self._getter = None
         item = self._items.popleft()
-        _wake(self._putter)
+        self._wake_putter()
+        if self._on_get is not None:
+            self._on_get(item)
         return item
+
+    def _wake_putter(self) -> None:
+        while self._putters:
+            turn = self._putters.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
 
 
 def _wake(waiter: asyncio.Future[None] | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 from guardrail.attempt import Work, says_nothing_new
@@ -28,15 +29,17 @@ class Delivery:
 
     Attributes:
         events: Reader-safe events, in order.
-        ledger: What the reader has.
+        ledger: What was released, read or not.
+        received: What the reader has taken.
         first_release: Clock reading of the first text.
     """
 
     def __init__(
         self, *, recorder: Recorder, deadline: Deadline, clock: Clock, whole_answers: bool, observing: bool
     ) -> None:
-        self.events: Channel[Event] = Channel(maxsize=_EVENTS_AHEAD)
+        self.events: Channel[Event] = Channel(maxsize=_EVENTS_AHEAD, on_get=self._received)
         self.ledger = Ledger()
+        self.received = Ledger()
         self.first_release: float | None = None
         self._recorder = recorder
         self._deadline = deadline
@@ -44,6 +47,7 @@ class Delivery:
         self._whole_answers = whole_answers
         self._observing = observing
         self._told: list[str] = []
+        self._receipts: deque[tuple[ReceiptStatus, str]] = deque()
 
     async def send(self, event: Event) -> None:
         """Tell observers and the reader; the time the reader takes does not count against the deadline."""
@@ -53,6 +57,13 @@ class Delivery:
             return
         with self._deadline.paused():
             await self.events.put(event)
+
+    def _received(self, event: Event) -> None:
+        if isinstance(event, Released):
+            status, reason = self._receipts.popleft()
+            self.received.add(event.text, status=status, reason=reason, attempt=event.attempt)
+        elif isinstance(event, Retracted):
+            self.received.clear()
 
     async def release(self, verdict: ClaimVerdict, attempt: int) -> None:
         """Release one segment."""
@@ -111,7 +122,7 @@ class Delivery:
     def receipt(self, attempt: Attempt | None) -> tuple[ReceiptRange, ...]:
         """What is known about the delivered text; ``attempt`` is the one that was delivered."""
         if not self._observing or attempt is None:
-            return self.ledger.receipt
+            return self.received.receipt
         ranges = []
         for verdict in attempt.verdicts:
             status, reason = self._standing(verdict)
@@ -133,6 +144,7 @@ class Delivery:
         self, text: str, *, status: ReceiptStatus, reason: str, attempt: int, verdict: ClaimVerdict | None = None
     ) -> None:
         start = self.ledger.add(text, status=status, reason=reason, attempt=attempt)
+        self._receipts.append((status, reason))
         if self.first_release is None:
             self.first_release = self._clock()
         await self.send(Released(text=text, start=start, attempt=attempt, verdict=verdict))

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from guardrail.attempt import Piece, Work
-from guardrail.channel import Channel, ChannelEnd
+from guardrail.attempt import Work
+from guardrail.channel import Channel
 from guardrail.context import handed_back
 from guardrail.deadline import Deadline
 from guardrail.delivery import Delivery
@@ -15,19 +15,18 @@ from guardrail.errors import DeadlineExceededError, GenerationError, GuardrailEr
 from guardrail.events import (
     AttemptEnded,
     AttemptStarted,
-    Checked,
     Event,
     Finished,
     Regenerating,
     RunEnded,
     RunStarted,
 )
+from guardrail.gate import Gate, cancelled_from_outside
 from guardrail.pipeline import Pipeline
 from guardrail.plan import RunPlan
 from guardrail.policy import best_attempt, decide_answer, refusal_text
 from guardrail.recorder import Recorder
 from guardrail.scoring.evidence import EvidenceIndex
-from guardrail.scoring.verifier import unscored
 from guardrail.types import (
     Attempt,
     ClaimVerdict,
@@ -38,7 +37,6 @@ from guardrail.types import (
     OutcomeStatus,
     Passage,
     ReleaseMode,
-    SegmentKind,
     Timings,
 )
 
@@ -52,12 +50,6 @@ class _End:
     attempt: Attempt | None = None
     error: BaseException | None = None
     raises: bool = False
-
-
-def _cancelled_from_outside() -> bool:
-    """Whether a ``CancelledError`` was asked for, and not raised by code that a user supplied."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _reason(error: GuardrailError) -> str:
@@ -104,8 +96,7 @@ class Run:
         self._limiter_s = 0.0
         self._started = 0.0
         self._pipeline: Pipeline | None = None
-        self._index: asyncio.Task[EvidenceIndex] | None = None
-        self._asked_again = False
+        self._gate: Gate | None = None
 
     async def execute(self) -> None:
         """Run to the end. Only cancellation is raised; every other end is in :attr:`outcome` and :attr:`events`."""
@@ -122,14 +113,16 @@ class Run:
             )
         )
         end = _CLOSED
-        index = self._index = asyncio.create_task(EvidenceIndex.build(plan.passages))
+        index = asyncio.create_task(EvidenceIndex.build(plan.passages))
         try:
             self._pipeline = self._make_pipeline(index)
+            self._gate = Gate(plan=plan, delivery=self._out, recorder=self._recorder, index=index)
             end = await self._decide()
             await self._deliver(end)
+            await self._out.events.drained()
         except asyncio.CancelledError as error:
             end = _CLOSED
-            if not _cancelled_from_outside():
+            if not cancelled_from_outside():
                 end = _End(status=OutcomeStatus.ERROR, reason="internal_error", error=error, raises=True)
             raise
         except Exception as error:  # a bug here or in something the user supplied: loud, never a silent end
@@ -288,9 +281,10 @@ class Run:
             failed_claims=tuple(self._failed),
         )
         assert self._pipeline is not None
+        assert self._gate is not None
         try:
             async with self._pipeline.open(work, request) as pieces:
-                await self._gate(work, pieces, live=live)
+                await self._gate.take(work, pieces, live=live)
             if work.complete:
                 await self._judge(work)
                 if work.accepted and live:
@@ -340,84 +334,6 @@ class Run:
         if work.reason == "empty_answer" and work.tool_calls:
             work.accepted, work.reason = True, "tool_calls"
 
-    async def _gate(self, work: Work, pieces: Channel[Piece], *, live: bool) -> None:
-        """Take segments in order, wait for each verdict, release or hold."""
-        while True:
-            try:
-                piece = await pieces.get()
-            except ChannelEnd:
-                work.complete = not work.reason
-                return
-            if piece.segment is not None:
-                verdict = work.take(await self._verdict(work, piece))
-                if verdict is None:
-                    continue
-                self._recorder.notify(Checked(attempt=work.number, verdict=verdict))
-                if await self._asks_again(work, verdict):
-                    work.reason = "avoidable_abstention"
-                    await self._out.hold(verdict, work.number)
-                    return
-                if not self._may_pass(verdict):
-                    work.fail(verdict)
-                    await self._out.hold(verdict, work.number)
-                    if self._gives_up_early(work):
-                        return
-                elif live and not work.failed:
-                    await self._out.release(verdict, work.number)
-            if live and not work.failed:
-                await self._out.ride(work)
-
-    async def _verdict(self, work: Work, piece: Piece) -> ClaimVerdict:
-        assert piece.segment is not None
-        scorer = self._plan.verifier.scorer
-        if piece.task is None:
-            return unscored(piece.segment, "kind", scorer)
-        try:
-            return (await piece.task)[piece.index]
-        except asyncio.CancelledError as error:
-            if _cancelled_from_outside():
-                raise
-            raise ScoringError("scoring was cancelled from inside", scorer=scorer) from error
-        except ScoringError as error:
-            if self._plan.policy.on_error != "pass_marked" and not self._observing:
-                raise
-            work.error = error
-            return unscored(piece.segment, "scoring_error", scorer)
-
-    async def _asks_again(self, work: Work, verdict: ClaimVerdict) -> bool:
-        """Whether an abstention is worth one more attempt, because the passages plainly contain the answer."""
-        plan = self._plan
-        if (
-            verdict.segment.kind is not SegmentKind.REFUSAL
-            or self._observing
-            or self._asked_again
-            or work.number >= plan.policy.max_attempts
-            or any(v.checked for v in work.verdicts)
-        ):
-            return False
-        self._asked_again = (await self._evidence()).plainly_answers(plan.question)
-        return self._asked_again
-
-    async def _evidence(self) -> EvidenceIndex:
-        assert self._index is not None
-        return await asyncio.shield(self._index)
-
-    def _may_pass(self, verdict: ClaimVerdict) -> bool:
-        policy = self._plan.policy
-        if policy.formula == "reference" or verdict.reason == "scoring_error":
-            return True
-        if verdict.reason == "no_context":
-            return policy.no_context == "pass_marked"
-        return policy.passes(verdict)
-
-    def _gives_up_early(self, work: Work) -> bool:
-        """Whether the rest of a failing attempt is of no use to anybody."""
-        if self._observing or self._plan.policy.on_exhausted == "best":
-            return False
-        no_context = self._plan.context_state is not ContextState.GIVEN
-        work.reason = "no_context" if no_context else "claims_failed"
-        return True
-
     # --- endings ------------------------------------------------------------------------------------------------
 
     def _exhausted(self, reason: str, error: BaseException | None = None) -> _End:
@@ -465,7 +381,7 @@ class Run:
             run_id=plan.run_id,
             status=end.status,
             reason=end.reason,
-            text=self._out.ledger.text,
+            text=self._out.received.text,
             attempts=tuple(self._attempts),
             delivered_attempt=None if end.attempt is None else end.attempt.number,
             receipt=self._out.receipt(end.attempt),

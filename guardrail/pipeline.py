@@ -97,6 +97,7 @@ class Pipeline:
         try:
             yield pieces
         finally:
+            work.abandoned = True
             await _settle({reader, *work.tasks})
 
     async def score_whole(self, work: Work) -> Verification:
@@ -142,6 +143,8 @@ class Pipeline:
         try:
             async with silence, aclosing(self._generator.chunks(request)) as chunks:
                 async for chunk in chunks:
+                    if work.abandoned:  # the generator swallowed the cancellation and went on
+                        return
                     silence.reschedule(None)
                     limit = "token_timeout_s"
                     text = joiner.feed(chunk.text)
@@ -216,11 +219,22 @@ class Pipeline:
 
 
 async def _settle(tasks: set[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait for their end, also if the caller is cancelled meanwhile; then the cancellation goes on."""
     for task in tasks:
         task.cancel()
-    done, stuck = await asyncio.wait(tasks, timeout=_CLOSE_GRACE_S)
-    for task in done:
-        if not task.cancelled():
+    give_up = asyncio.get_running_loop().time() + _CLOSE_GRACE_S
+    interrupted = False
+    pending = set(tasks)
+    while pending and (left := give_up - asyncio.get_running_loop().time()) > 0:
+        try:
+            _, pending = await asyncio.wait(pending, timeout=left)
+        except asyncio.CancelledError:
+            interrupted = True
+            pending = {task for task in pending if not task.done()}
+    for task in tasks:
+        if task.done() and not task.cancelled():
             task.exception()  # seen: it reached the gate, or nobody needs it any more
-    if stuck:
-        _log.warning("%d task(s) of an attempt did not end within %g s of being cancelled", len(stuck), _CLOSE_GRACE_S)
+    if pending:
+        _log.warning("%d task(s) did not end within %g s of being cancelled", len(pending), _CLOSE_GRACE_S)
+    if interrupted:
+        raise asyncio.CancelledError

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from string import Formatter
 from typing import Any, Literal, get_args
 
 from guardrail.errors import PolicyError
@@ -205,21 +206,28 @@ def _check_choices(policy: Policy) -> None:
         value = getattr(policy, name)
         if value not in allowed:
             raise PolicyError(name, f"must be one of {', '.join(map(str, allowed))}, not {value!r}")
+    if not isinstance(policy.name, str) or not policy.name:
+        raise PolicyError("name", f"must be a text that is not empty, not {policy.name!r}")
+    if not isinstance(policy.stop_on_repeat, bool):
+        raise PolicyError("stop_on_repeat", f"must be True or False, not {policy.stop_on_repeat!r}")
     object.__setattr__(policy, "release", ReleaseMode(policy.release))
     if policy.formula == "reference" and policy.release is ReleaseMode.SENTENCE:
         raise PolicyError("release", "the reference formula scores whole answers: use 'answer' or 'observe'")
 
 
 def _check_templates(policy: Policy) -> None:
+    allowed = ", ".join(f"{{{name}}}" for name in sorted(_REFUSAL_FIELDS))
     for name in ("refusal", "refusal_tail"):
         template = getattr(policy, name)
         if not isinstance(template, str) or not template.strip():
             raise PolicyError(name, "must be a text that is not empty")
         try:
+            fields = {field for _, field, _, _ in Formatter().parse(template) if field is not None}
             template.format(**dict.fromkeys(_REFUSAL_FIELDS, ""))
-        except (KeyError, IndexError, ValueError) as error:
-            allowed = ", ".join(f"{{{field}}}" for field in sorted(_REFUSAL_FIELDS))
+        except (KeyError, IndexError, ValueError, AttributeError) as error:
             raise PolicyError(name, f"is not a valid template; it may use {allowed}") from error
+        if not fields <= _REFUSAL_FIELDS:
+            raise PolicyError(name, f"is not a valid template; it may use {allowed}")
 
 
 def _check_strict(policy: Policy) -> None:

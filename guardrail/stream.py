@@ -61,6 +61,8 @@ class GuardedStream:
         return self
 
     async def __anext__(self) -> str:
+        if self._retractable:
+            raise StreamStateError("this stream is read as retractable events: text alone could not be taken back")
         while True:
             event = await self._next_event(retractable=False)
             if isinstance(event, Released) and event.text:

@@ -13,7 +13,7 @@ from guardrail.scoring.identifier_clashes import code_clashes, quote_clashes
 from guardrail.scoring.statements import Statement, analyse
 from guardrail.scoring.value_clashes import question_context, value_clashes
 from guardrail.scoring.wording_clashes import wording_clashes
-from guardrail.text.tokens import tokens
+from guardrail.text.tokens import fold, tokens
 from guardrail.types import Clash
 
 _FENCE = re.compile(
@@ -72,6 +72,11 @@ def _as_statement(question: str, *, holds: bool) -> str:
 
 
 def _is_copied(claim: str, evidence: Sequence[Statement]) -> bool:
-    """Whether the claim is a whole sentence of the evidence, up to letter case, punctuation and typography."""
-    words = tokens(claim)
-    return any(tokens(statement.text) == words for statement in evidence)
+    """Whether the claim is a whole sentence of the evidence, up to letter case, spacing, typography and its end mark."""
+    wording = _wording(claim)
+    return any(_wording(statement.text) == wording for statement in evidence)
+
+
+def _wording(text: str) -> str:
+    """Signs, currencies and operators stay: they make another value of the same word."""
+    return " ".join(fold(text).casefold().split()).strip("*_ ").rstrip(".!?;:, ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_CITATION = re.compile(r"\s?\[\^?(?:[A-Za-z]?\d{1,3})(?:\s?[,;–-]\s?[A-Za-z]?\d{1,3})*\](?!\()")
+_CITATION = re.compile(r"\s?\[[\^C]?(\d{1,3})(?:\s?[,;–-]\s?C?\d{1,3})*\](?=\s*(?:[.,;:!?)\]…]|\[|$))")
 _LINE_MARKER = re.compile(
     r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+•·–][ \t]+|\(?\d{1,3}[.)][ \t]+|\(?[a-z][.)][ \t]+)+", re.M
 )
@@ -14,13 +14,15 @@ _STARS = re.compile(r"\*{2,3}")
 _SPACES = re.compile(r"\s+")
 
 
-def plain(text: str) -> str:
+def plain(text: str, *, passages: int | None = None) -> str:
     """The words of a segment without markdown emphasis, list and heading markers, citation marks and link syntax.
 
-    A link keeps its visible text and its target, because a wrong address is a wrong statement.
+    A link keeps its visible text and its target, because a wrong address is a wrong statement. A number in brackets is
+    a citation mark only at the end of a clause, and only if there is a passage of that number: "[50] mg" is a dose.
 
     Args:
         text: Text of one segment.
+        passages: How many passages there are; ``None`` if every such mark counts (text of the passages themselves).
 
     Returns:
         One line of text for models and comparisons.
@@ -31,7 +33,7 @@ def plain(text: str) -> str:
     """
     stripped = _LINE_MARKER.sub("", text)
     stripped = _LINK.sub(r"\1 (\2)", stripped)
-    stripped = _CITATION.sub("", stripped)
+    stripped = _CITATION.sub(lambda mark: "" if passages is None or int(mark[1]) <= passages else mark[0], stripped)
     if "*" in stripped or "_" in stripped or "~" in stripped:
         stripped = _STARS.sub("", _EMPHASIS.sub(r"\2", stripped))
     if "|" in stripped and stripped.strip().startswith("|"):

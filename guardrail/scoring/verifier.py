@@ -162,7 +162,7 @@ class Verifier:
         for segment in segments:
             claim, windows = "", []
             if segment.kind.checked and state is ContextState.GIVEN:
-                claim = plain(segment.body)
+                claim = plain(segment.body, passages=len(index.passages))
                 context = _last_sentence(preceding) if _needs_context(claim) else ""
                 windows = index.select(claim, before=context, max_words=self.policy.evidence_words)
             jobs.append((claim, windows))

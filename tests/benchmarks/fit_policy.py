@@ -95,9 +95,8 @@ def main() -> None:
             aims[f"{share:.0%} released"] = next((d for d in grid if table[d][1] >= share), grid[-1])
         for aim, delta in aims.items():
             f1, released, stopped = table[delta]
-            print(
-                f"{weight:6.3f} {auroc(scores, bad):.3f}  {aim:20s} {delta:.3f} {f1:.3f} {released:18.3f} {stopped:21.3f}"
-            )
+            row = f"{delta:.3f} {f1:.3f} {released:18.3f} {stopped:21.3f}"
+            print(f"{weight:6.3f} {auroc(scores, bad):.3f}  {aim:20s} {row}")
 
 
 if __name__ == "__main__":

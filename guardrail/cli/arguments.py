@@ -1,0 +1,113 @@
+"""What the command line takes."""
+
+from __future__ import annotations
+
+import argparse
+from typing import get_args
+
+from guardrail._version import __version__
+from guardrail.policy import POLICIES, Formula
+
+_DESCRIPTION = "Check every claim of a language model's answer against the retrieved passages."
+_CHECK = """\
+Check one answer against passages.
+
+A context FILE is one passage, named like the file. A FILE that ends in .jsonl holds one passage per line:
+{"id": "p1", "text": "..."} or a plain JSON string.
+
+Exit status: 0 accepted, 1 rejected, 2 wrong usage or input."""
+_REPLAY = """\
+Replay recorded answers through the guard.
+
+FILE holds prompts with several answers each, labelled as grounded or hallucinated; each answer takes the place of
+one attempt of a model. The report says what readers would have seen without the guard, and what they see with it."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser; ``command`` of what it returns is the function to call."""
+    parser = argparse.ArgumentParser(prog="guardrail", description=_DESCRIPTION)
+    parser.add_argument("--version", action="version", version=f"guardrail {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_demo(commands)
+    _add_check(commands)
+    _add_bench(commands)
+    return parser
+
+
+def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    demo = commands.add_parser(
+        "demo",
+        help="watch a scripted model be checked, held and regenerated",
+        description="Watch a scripted model answer: what passes is released, what fails is held and regenerated.",
+    )
+    demo.add_argument("--no-color", action="store_true", help="no colours (as with NO_COLOR in the environment)")
+    demo.add_argument("--fast", action="store_true", help="do not type at human speed")
+    demo.set_defaults(command=_demo)
+
+
+def _add_check(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    check = commands.add_parser(
+        "check",
+        help="check one answer against passages",
+        description=_CHECK,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    check.add_argument("--answer", required=True, metavar="FILE", help="the answer, UTF-8; - reads standard input")
+    check.add_argument(
+        "--context", required=True, nargs="+", action="extend", metavar="FILE", help="the passages, best first"
+    )
+    check.add_argument("--question", metavar="TEXT", help="what the user asked")
+    which = check.add_mutually_exclusive_group()
+    which.add_argument("--policy", choices=sorted(POLICIES), help="thresholds and choices (default: balanced)")
+    which.add_argument("--strict", action="store_true", help="the same as --policy strict")
+    check.add_argument(
+        "--formula",
+        choices=get_args(Formula),
+        help="evidence scores each claim; reference scores the whole answer, for comparison only",
+    )
+    check.add_argument("--delta", type=float, metavar="X", help="acceptance threshold for ΔR, from 0 to 1")
+    check.add_argument("--json", action="store_true", help="print one JSON object")
+    check.add_argument("--no-color", action="store_true", help="no colours (as with NO_COLOR in the environment)")
+    check.set_defaults(command=_check)
+
+
+def _add_bench(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    bench = commands.add_parser("bench", help="measure the guard on recorded answers")
+    kinds = bench.add_subparsers(title="benchmarks", metavar="BENCHMARK", required=True)
+    replay = kinds.add_parser(
+        "replay",
+        help="replay recorded answers through the guard",
+        description=_REPLAY,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    replay.add_argument("file", metavar="FILE", help="JSON lines, may be gzipped")
+    replay.add_argument("--policy", choices=sorted(POLICIES), default="balanced", help="default: balanced")
+    replay.add_argument("--limit", type=_positive, metavar="N", help="replay only the first N prompts")
+    replay.add_argument("--json", action="store_true", help="print one JSON object")
+    replay.add_argument("--no-color", action="store_true", help="no colours (as with NO_COLOR in the environment)")
+    replay.set_defaults(command=_replay)
+
+
+def _positive(text: str) -> int:
+    value = int(text) if text.isdecimal() else 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    return value
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from guardrail.cli.demo import demo
+
+    return demo(no_color=arguments.no_color, fast=arguments.fast)
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from guardrail.cli.check import check
+
+    return check(arguments)
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    from guardrail.cli.bench import bench_replay
+
+    return bench_replay(arguments)
