@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from guardrail.policy import AnswerDecision, why_failed
-from guardrail.text.tokens import tokens
-from guardrail.types import Attempt, Chunk, ClaimVerdict, FailedClaim, Segment, Verification
+from guardrail.scoring.claims import leans_on_context
+from guardrail.text.tokens import fold
+from guardrail.types import Attempt, Chunk, ClaimVerdict, FailedClaim, Segment, VerdictLabel, Verification
+
+_PUNCTUATION = ".,;:!?…\"'()[]*_。！？、"
+
+
+_SENTENCE_WORDS = 3  # "Yes.", table rules and the like may stand twice
 
 
 class Piece:
     """A segment on its way from the reader to the gate, with the task that scores it.
 
     Args:
-        segment: The segment, with offsets in the generator's output; ``None`` only wakes the gate up.
+        segment: The segment, with offsets in the generator's output.
         task: Scores a batch of segments; ``None`` if the segment needs no scoring.
         index: Position of the segment in the batch.
     """
@@ -25,7 +30,7 @@ class Piece:
     __slots__ = ("index", "segment", "task")
 
     def __init__(
-        self, segment: Segment | None, task: asyncio.Task[list[ClaimVerdict]] | None = None, index: int = 0
+        self, segment: Segment, task: asyncio.Task[list[ClaimVerdict]] | None = None, index: int = 0
     ) -> None:
         self.segment = segment
         self.task = task
@@ -52,12 +57,12 @@ class Work:
         self.verdicts: list[ClaimVerdict] = list(prefix)
         self.failed: list[FailedClaim] = []
         self.tasks: set[asyncio.Task[list[ClaimVerdict]]] = set()
-        self.rides: deque[tuple[int, Any]] = deque()
+        self.rides: list[Any] = []
         self.usage: dict[str, int] = {}
         self.tool_calls = False
         self.read_chars = 0
-        self.passed_chars = 0
         self.generated_at: float | None = None
+        self.decided_at: float | None = None
         self.appends = False  # begun behind text that it does not continue
         self.abandoned = False
         self.complete = False
@@ -66,7 +71,10 @@ class Work:
         self.error: BaseException | None = None
         self.whole: Verification | None = None
         self._length = sum(len(v.segment.text) for v in prefix)
-        self._prefix = {_identity(v.segment.text) for v in prefix if v.segment.text.strip()}
+        wordings = [w for v in prefix if (w := words_of(v.segment.text))]
+        self._prefix = frozenset(w for w in wordings if len(w) >= _SENTENCE_WORDS)
+        self._last = wordings[-1] if wordings else ()
+        self._dropped: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -81,19 +89,35 @@ class Work:
         if chunk.tool_calls:
             self.tool_calls = True
         if chunk.rides_along:
-            self.rides.append((self.read_chars, chunk.raw))
+            self.rides.append(chunk.raw)
 
     def take(self, verdict: ClaimVerdict) -> ClaimVerdict | None:
-        """Append a verdict in answer coordinates; ``None`` if it repeats a sentence of the continued prefix."""
+        """Append a verdict in answer coordinates.
+
+        A sentence that stands in the continued prefix is dropped (``None``): nobody reads a sentence twice. A sentence
+        that leans on a dropped one ("It …") would lean on another sentence in the reader's text, so it fails.
+        """
         segment = verdict.segment
-        self.passed_chars = segment.end
-        if self._prefix and _identity(segment.text) in self._prefix:
+        wording = words_of(segment.text)
+        if wording and wording in self._prefix:
+            self._dropped = wording
             return None
+        if self._dropped and self._dropped != self._last and leans_on_context(segment.body):
+            verdict = replace(verdict, verdict=VerdictLabel.UNVERIFIABLE, entailment=0.0, delta_r=1.0)
+        if wording:
+            self._last, self._dropped = wording, ()
         moved = replace(segment, start=self._length, end=self._length + len(segment.text))
         placed = replace(verdict, segment=moved)
         self._length = moved.end
         self.verdicts.append(placed)
         return placed
+
+    @property
+    def adds_nothing(self) -> bool:
+        """Whether the attempt has no visible text of its own, behind no claim that passed."""
+        own = self.verdicts[self.prefix_length :]
+        prefix = self.verdicts[: self.prefix_length]
+        return not any(v.segment.text.strip() for v in own) and not any(v.checked for v in prefix)
 
     def fail(self, verdict: ClaimVerdict) -> None:
         """Record a claim that did not pass."""
@@ -110,16 +134,9 @@ class Work:
             )
         )
 
-    def failed_identities(self) -> set[str]:
+    def failed_wordings(self) -> set[tuple[str, ...]]:
         """The failed claims, comparable between attempts."""
-        return {_identity(claim.text) for claim in self.failed}
-
-    def due_rides(self, *, everything: bool) -> list[Any]:
-        """What may follow now that all text up to ``passed_chars`` was released."""
-        due = []
-        while self.rides and (everything or self.rides[0][0] <= self.passed_chars):
-            due.append(self.rides.popleft()[1])
-        return due
+        return {words_of(claim.text) for claim in self.failed}
 
     def freeze(self, decision: AnswerDecision, *, now: float) -> Attempt:
         """The attempt as a value."""
@@ -140,16 +157,19 @@ class Work:
         )
 
 
-def _identity(text: str) -> str:
-    return " ".join(tokens(text)) or text.strip()
+def words_of(text: str) -> tuple[str, ...]:
+    """The words of a sentence for telling repetitions; signs and currencies stay, as "-5" is not "5"."""
+    words = (word.strip(_PUNCTUATION) for word in fold(text).casefold().split())
+    return tuple(word for word in words if word)
 
 
-def says_nothing_new(text: str, told: Sequence[str]) -> bool:
+def says_nothing_new(words: Sequence[str], told: Sequence[Sequence[str]]) -> bool:
     """Whether a sentence repeats one that the reader has: the same words, or a part of them in the same order."""
-    words = tokens(text)
-    return any(_is_subsequence(words, tokens(sentence)) for sentence in told)
+    return any(_is_subsequence(words, sentence) for sentence in told)
 
 
 def _is_subsequence(words: Sequence[str], of: Sequence[str]) -> bool:
+    if len(words) > len(of):
+        return False
     remaining = iter(of)
     return all(word in remaining for word in words)

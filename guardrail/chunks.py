@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from guardrail.errors import GenerationTypeError
 from guardrail.types import Chunk
@@ -52,7 +52,7 @@ class ChunkReader:
         if isinstance(choices, Sequence):
             return self._choices_text(choices)
         kind = getattr(item, "type", None)
-        if isinstance(kind, str) and (kind.startswith("response.") or hasattr(item, "sequence_number")):
+        if _is_event(kind):
             return self._event_text(kind, item)
         for name in ("content", "text"):
             value = getattr(item, name, None)
@@ -65,6 +65,9 @@ class ChunkReader:
     def _mapping_text(self, item: Mapping[str, Any]) -> str:
         if isinstance(item.get("choices"), Sequence):
             return self._choices_text(item["choices"])
+        kind = item.get("type")
+        if _is_event(kind):
+            return self._event_text(kind, item)
         for name in ("text", "content"):
             value = item.get(name)
             if isinstance(value, str):
@@ -82,10 +85,12 @@ class ChunkReader:
                 parts.append(block)
             elif isinstance(block, Mapping) and isinstance(block.get("type"), str):
                 text = block.get("text")
-                if block["type"] in ("text", "output_text"):
+                if block["type"] in _TEXT_BLOCKS:
                     if not isinstance(text, str):
                         raise self._unknown(block)
                     parts.append(text)
+                elif isinstance(text, str) and text and block["type"] not in _REASONING_BLOCKS:
+                    raise self._unknown(block)
             else:
                 raise self._unknown(block)
         return "".join(parts)
@@ -94,14 +99,14 @@ class ChunkReader:
         """OpenAI chat completions: one choice, streamed (``delta``) or whole (``message``), or legacy ``text``."""
         parts: list[str] = []
         for choice in choices:
-            if _get(choice, "index", 0) != 0:
+            if _get(choice, "index", 0) not in (0, None):
                 raise GenerationTypeError(
                     "the generator streams several choices at once: ask the model for n=1", attempt=self._attempt
                 )
             body = _get(choice, "delta", None) or _get(choice, "message", None)
             value = _get(choice, "text", None) if body is None else _get(body, "content", None)
-            if value is None and body is not None:
-                value = _get(body, "refusal", None)
+            if not value and body is not None:
+                value = _get(body, "refusal", None) or value
             if isinstance(value, list):
                 value = self._blocks_text(value)
             if value is not None:
@@ -111,11 +116,17 @@ class ChunkReader:
         return "".join(parts)
 
     def _event_text(self, kind: str, item: Any) -> str:
+        """OpenAI Responses and Anthropic message events: only deltas of answer text are text, the rest repeats it."""
+        delta = _get(item, "delta", None)
         if kind in ("response.output_text.delta", "response.refusal.delta"):
-            delta = getattr(item, "delta", None)
             if not isinstance(delta, str):
                 raise self._unknown(item)
             return delta
+        if kind == "content_block_delta" and _get(delta, "type", None) == "text_delta":
+            text = _get(delta, "text", None)
+            if not isinstance(text, str):
+                raise self._unknown(item)
+            return text
         return ""
 
     def _unknown(self, item: object) -> GenerationTypeError:
@@ -128,14 +139,26 @@ class ChunkReader:
     def _read_usage(self, item: Any) -> Mapping[str, int] | None:
         """Token counts so far: LangChain chunks add up, OpenAI chunks report the total."""
         added = _counts(_get(item, "usage_metadata", None))
-        total = _counts(_get(item, "usage", None))
+        total = _counts(_get(item, "usage", None)) or _counts(_get(_get(item, "response", None), "usage", None))
         for name, count in added.items():
             self._usage[name] = self._usage.get(name, 0) + count
         self._usage.update(total)
         return dict(self._usage) if added or total else None
 
 
-_TEXTLESS_KEYS = ("usage", "usage_metadata", "finish_reason", "tool_calls", "type")
+_TEXTLESS_KEYS = ("usage", "usage_metadata", "finish_reason", "tool_calls")
+_TEXT_BLOCKS = ("text", "output_text", "text_delta")
+_REASONING_BLOCKS = ("reasoning", "thinking", "redacted_thinking", "thinking_delta", "reasoning_text", "summary_text")
+_ANTHROPIC_EVENTS = (
+    *("message_start", "message_delta", "message_stop", "ping"),
+    *("content_block_start", "content_block_delta", "content_block_stop"),
+)
+
+
+def _is_event(kind: object) -> TypeGuard[str]:
+    return isinstance(kind, str) and (kind.startswith("response.") or kind in _ANTHROPIC_EVENTS)
+
+
 _TOOL_BLOCKS = ("tool_use", "tool_call", "tool_call_chunk", "function_call", "server_tool_call")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 from guardrail.errors import InputError
@@ -57,15 +58,15 @@ def as_passages(context: object) -> tuple[tuple[Passage, ...], ContextState]:
         raise InputError(f"the context must be a list of passages, not {type(context).__name__}")
     passages: list[Passage] = []
     taken: set[str] = set()
+    suffixes: dict[str, int] = {}
     for index, item in enumerate(items):
         passage = _as_passage(item, index)
         if passage is None:
             continue
         unique = passage.id
-        suffix = 2
         while unique in taken:
-            unique = f"{passage.id}~{suffix}"
-            suffix += 1
+            suffixes[passage.id] = suffixes.get(passage.id, 1) + 1
+            unique = f"{passage.id}~{suffixes[passage.id]}"
         taken.add(unique)
         passages.append(passage if unique == passage.id else replace(passage, id=unique))
     return tuple(passages), ContextState.GIVEN if passages else ContextState.EMPTY
@@ -90,12 +91,13 @@ def _as_passage(item: object, index: int) -> Passage | None:
         return replace(item, text=repair_surrogates(item.text), source=source) if _has_words(item.text) else None
     text: object
     identifier: object = None
-    score: object = None
+    score: Any = None
     metadata: object = None
     if isinstance(item, str):
         text = item
     elif isinstance(item, Mapping):
-        text = next((item[k] for k in ("text", "page_content", "content") if k in item), _MISSING)
+        given = [item[k] for k in ("text", "page_content", "content") if k in item]
+        text = next((value for value in given if value is not None), None if given else _MISSING)
         identifier, score, metadata = item.get("id"), item.get("score"), item.get("metadata")
     else:
         found = _attribute_text(item)
@@ -114,13 +116,17 @@ def _as_passage(item: object, index: int) -> Passage | None:
     return Passage(
         id=default_id if identifier in (None, "") else str(identifier),
         text=repair_surrogates(text),
-        score=float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None,
+        score=float(score) if _is_score(score) else None,
         metadata=dict(metadata) if isinstance(metadata, Mapping) else {},
         source=item,
     )
 
 
 _MISSING = object()
+
+
+def _is_score(score: Any) -> bool:
+    return isinstance(score, Real) and not isinstance(score, bool)
 
 
 def _has_words(text: str) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from guardrail.attempt import Work, says_nothing_new
+from guardrail.attempt import Work, says_nothing_new, words_of
 from guardrail.channel import Channel
 from guardrail.deadline import Deadline
 from guardrail.events import Event, Held, Released, Retracted, RodeAlong
 from guardrail.ledger import Ledger
 from guardrail.protocols import Clock
 from guardrail.recorder import Recorder
+from guardrail.scoring.claims import leans_on_context
 from guardrail.types import Attempt, Chunk, ClaimVerdict, ReceiptRange, ReceiptStatus
 
 _EVENTS_AHEAD = 8
@@ -46,7 +47,7 @@ class Delivery:
         self._clock = clock
         self._whole_answers = whole_answers
         self._observing = observing
-        self._told: list[str] = []
+        self._told: list[tuple[str, ...]] = []
         self._receipts: deque[tuple[ReceiptStatus, str]] = deque()
 
     async def send(self, event: Event) -> None:
@@ -68,12 +69,13 @@ class Delivery:
     async def release(self, verdict: ClaimVerdict, attempt: int) -> None:
         """Release one segment."""
         status, reason = self._standing(verdict)
-        self._told.append(verdict.segment.body)
+        self._told.append(words_of(verdict.segment.text))
         await self._give(verdict.segment.text, status=status, reason=reason, attempt=attempt, verdict=verdict)
 
-    async def ride(self, work: Work, *, everything: bool = False) -> None:
-        """Release what rode on chunks whose text has been released."""
-        for raw in work.due_rides(everything=everything):
+    async def ride(self, work: Work) -> None:
+        """Release what rode on the chunks of an attempt that is delivered: nobody acts on a rejected tool call."""
+        rides, work.rides = work.rides, []
+        for raw in rides:
             await self.send(RodeAlong(raw=raw, attempt=work.number))
 
     async def hold(self, verdict: ClaimVerdict, attempt: int) -> None:
@@ -104,14 +106,25 @@ class Delivery:
         if attempt.text.startswith(told):
             remaining = [v for v in attempt.verdicts if v.segment.start >= len(told)]
         else:
-            remaining = [v for v in attempt.verdicts if not says_nothing_new(v.segment.body, self._told)]
+            remaining = self._new_in(attempt.verdicts)
             if remaining and not told[-1:].isspace():
                 await self._give(" ", status=ReceiptStatus.CHECKED_BEFORE, reason="blank", attempt=0)
         for verdict in remaining:
             await self.release(verdict, attempt.number)
-            work.passed_chars = verdict.segment.end
-            await self.ride(work)
-        await self.ride(work, everything=True)
+        await self.ride(work)
+
+    def _new_in(self, verdicts: Sequence[ClaimVerdict]) -> list[ClaimVerdict]:
+        """Sentences that say something new, without those that lean on a sentence which is left out."""
+        new: list[ClaimVerdict] = []
+        left_out = False
+        for verdict in verdicts:
+            words = words_of(verdict.segment.text)
+            if words and (says_nothing_new(words, self._told) or (left_out and leans_on_context(verdict.segment.body))):
+                left_out = True
+            else:
+                left_out = left_out and not words
+                new.append(verdict)
+        return new
 
     async def refuse(self, text: str) -> None:
         """The guard's own words, after what is out, if anything is."""
@@ -127,7 +140,20 @@ class Delivery:
         for verdict in attempt.verdicts:
             status, reason = self._standing(verdict)
             start, end = verdict.segment.start, verdict.segment.end
-            ranges.append(ReceiptRange(start=start, end=end, status=status, reason=reason, attempt=attempt.number))
+            end = min(end, self.received.length)
+            if start < end:
+                ranges.append(ReceiptRange(start=start, end=end, status=status, reason=reason, attempt=attempt.number))
+        covered = ranges[-1].end if ranges else 0
+        if covered < self.received.length:  # the attempt ended before all of its text was cut and checked
+            ranges.append(
+                ReceiptRange(
+                    start=covered,
+                    end=self.received.length,
+                    status=ReceiptStatus.NOT_CHECKED,
+                    reason=attempt.reason,
+                    attempt=attempt.number,
+                )
+            )
         return tuple(ranges)
 
     def _standing(self, verdict: ClaimVerdict) -> tuple[ReceiptStatus, str]:

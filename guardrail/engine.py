@@ -7,11 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from guardrail.attempt import Work
+from guardrail.cancellation import cancelled_from_outside
 from guardrail.channel import Channel
 from guardrail.context import handed_back
 from guardrail.deadline import Deadline
 from guardrail.delivery import Delivery
-from guardrail.errors import DeadlineExceededError, GenerationError, GuardrailError, RateLimitedError, ScoringError
+from guardrail.errors import (
+    DeadlineExceededError,
+    GenerationError,
+    GuardrailError,
+    RateLimitedError,
+    RerankingError,
+    ScoringError,
+)
 from guardrail.events import (
     AttemptEnded,
     AttemptStarted,
@@ -21,11 +29,13 @@ from guardrail.events import (
     RunEnded,
     RunStarted,
 )
-from guardrail.gate import Gate, cancelled_from_outside
+from guardrail.gate import Gate
+from guardrail.limits.charging import charge
 from guardrail.pipeline import Pipeline
 from guardrail.plan import RunPlan
 from guardrail.policy import best_attempt, decide_answer, refusal_text
 from guardrail.recorder import Recorder
+from guardrail.rerank import choose_next
 from guardrail.scoring.evidence import EvidenceIndex
 from guardrail.types import (
     Attempt,
@@ -182,7 +192,10 @@ class Run:
             stop = self._why_stop(attempt)
             if stop is not None:
                 return stop
-            following = self._next_selection(number, selection)
+            try:
+                following = await self._next_selection(number, selection)
+            except RerankingError as error:
+                return self._exhausted("reranking_error", error)
             if following is None:
                 return self._exhausted("context_exhausted")
             selection = following
@@ -199,7 +212,7 @@ class Run:
             if attempt.complete and policy.no_context == "pass_marked":
                 return _End(status=OutcomeStatus.BEST_ATTEMPT, reason="no_context", attempt=attempt)
             return _End(status=OutcomeStatus.REFUSED, reason="no_context")
-        if attempt.reason == "scoring_error":  # on_error="pass_marked"; the other choices never get here
+        if attempt.reason == "scoring_error" and not self._works[attempt.number].failed:  # on_error="pass_marked"
             return _End(status=OutcomeStatus.ERROR, reason="scoring_error", attempt=attempt, error=attempt.error)
         if attempt.number >= policy.max_attempts:
             return self._exhausted("attempts_exhausted")
@@ -208,8 +221,8 @@ class Run:
         return None
 
     def _failed_before(self, number: int) -> bool:
-        current = self._works[number].failed_identities()
-        return any(current & work.failed_identities() for n, work in self._works.items() if n < number)
+        current = self._works[number].failed_wordings()
+        return any(current & work.failed_wordings() for n, work in self._works.items() if n < number)
 
     def _observed(self, attempt: Attempt) -> _End:
         """Mode ``observe``: everything is out; record what a gate would have done."""
@@ -233,20 +246,20 @@ class Run:
             self._repair = "retracted"
             await self._out.retract(attempt.number)
 
-    def _next_selection(self, number: int, shown: Sequence[Passage]) -> tuple[Passage, ...] | None:
+    async def _next_selection(self, number: int, shown: Sequence[Passage]) -> tuple[Passage, ...] | None:
         plan = self._plan
         with self._recorder.step("rerank", number) as found:
-            chosen = plan.reranker.next_context(
+            selection = await asyncio.to_thread(
+                choose_next,
+                plan.reranker,
                 question=plan.question,
                 passages=plan.passages,
-                shown=shown,
+                shown=tuple(shown),
                 failed=tuple(self._works[number].failed),
                 tried=tuple(self._tried),
             )
-            found["passages"] = len(chosen or ())
-        if chosen is None or tuple(p.id for p in chosen) in self._tried:
-            return None
-        return tuple(chosen)
+            found["passages"] = len(selection)
+        return selection or None
 
     async def _charge(self, number: int) -> None:
         limiter = self._plan.limiter
@@ -255,14 +268,9 @@ class Run:
         started = self._plan.clock()
         try:
             with self._recorder.step("limit", number) as found:
-                decision = await limiter.acquire(self._plan.key, 1.0, self._deadline.remaining_s())
-                found |= {"allowed": decision.allowed, "source": decision.source, "waited_s": decision.waited_s}
+                await charge(limiter, self._plan.key, number, timeout_s=self._deadline.remaining_s(), found=found)
         finally:
             self._limiter_s += self._plan.clock() - started
-        if not decision.allowed:
-            raise RateLimitedError(
-                f"the limiter ({decision.source}) refused attempt {number}", retry_after_s=decision.retry_after_s
-            )
 
     # --- one attempt --------------------------------------------------------------------------------------------
 
@@ -285,10 +293,11 @@ class Run:
         try:
             async with self._pipeline.open(work, request) as pieces:
                 await self._gate.take(work, pieces, live=live)
+                work.decided_at = plan.clock()
             if work.complete:
                 await self._judge(work)
                 if work.accepted and live:
-                    await self._out.ride(work, everything=True)
+                    await self._out.ride(work)
         except GuardrailError as error:
             work.error = error
             work.reason = _reason(error)
@@ -331,7 +340,9 @@ class Run:
         else:
             decision = decide_answer(self._plan.policy, work.verdicts, self._plan.context_state)
             work.accepted, work.reason = decision.accepted, decision.reason
-        if work.reason == "empty_answer" and work.tool_calls:
+        if work.adds_nothing:
+            work.accepted, work.reason = False, "empty_answer"
+        if work.reason == "empty_answer" and work.tool_calls and not work.text.strip():
             work.accepted, work.reason = True, "tool_calls"
 
     # --- endings ------------------------------------------------------------------------------------------------
@@ -407,14 +418,15 @@ class Run:
 
     def _timings(self, end: _End) -> Timings:
         now = self._plan.clock()
-        generated_at = None
-        if end.attempt is not None:
-            generated_at = self._works[end.attempt.number].generated_at
+        work = None if end.attempt is None else self._works[end.attempt.number]
+        waited = 0.0
+        if work is not None and work.generated_at is not None and work.decided_at is not None:
+            waited = max(0.0, work.decided_at - work.generated_at)
         first = self._out.first_release
         return Timings(
             total_ms=(now - self._started) * 1000,
             first_release_ms=None if first is None else (first - self._started) * 1000,
             scoring_ms=0.0 if self._pipeline is None else self._pipeline.scoring_s * 1000,
             limiter_ms=self._limiter_s * 1000,
-            added_ms=0.0 if generated_at is None else max(0.0, now - generated_at) * 1000,
+            added_ms=waited * 1000,
         )

@@ -16,6 +16,7 @@
     │   ├── ModelLoadError                   an entailment model could not be loaded
     │   └── ScoringTimeoutError (TimeoutError)
     ├── DeadlineExceededError (TimeoutError) the whole run took longer than ``Policy.timeout_s``
+    ├── RerankingError                       the reranker failed
     └── RateLimitedError                     a limiter refused the request
 
 A refusal is not an error: it is an :class:`~guardrail.types.Outcome`. Messages never contain the text of
@@ -142,6 +143,10 @@ class DeadlineExceededError(GuardrailError, TimeoutError):
     def __init__(self, timeout_s: float) -> None:
         super().__init__(f"the run took longer than {timeout_s:g} s (Policy.timeout_s)")
         self.timeout_s = timeout_s
+
+
+class RerankingError(GuardrailError):
+    """A reranker failed, or returned something that is not passages; the loop ends with what it has."""
 
 
 class RateLimitedError(GuardrailError):

@@ -60,7 +60,7 @@ class Released(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RodeAlong(Event):
-    """A generator chunk that carries more than text, once all text up to it has been released.
+    """A generator chunk that carries more than text, once its attempt is delivered (``observe``: at once).
 
     Attributes:
         raw: The object that the generator produced, untouched.

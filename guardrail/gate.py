@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from guardrail.attempt import Piece, Work
+from guardrail.cancellation import cancelled_from_outside
 from guardrail.channel import Channel, ChannelEnd
 from guardrail.delivery import Delivery
 from guardrail.errors import ScoringError
@@ -54,19 +55,16 @@ class Gate:
             except ChannelEnd:
                 work.complete = not work.reason
                 return
-            if piece.segment is not None:
-                verdict = work.take(await self._verdict(work, piece))
-                if verdict is None:
-                    continue
-                self._recorder.notify(Checked(attempt=work.number, verdict=verdict))
-                if await self._holds(work, verdict):
-                    await self._out.hold(verdict, work.number)
-                    if work.reason:
-                        return
-                elif live and not work.failed:
-                    await self._out.release(verdict, work.number)
-            if live and not work.failed:
-                await self._out.ride(work)
+            verdict = work.take(await self._verdict(work, piece))
+            if verdict is None:
+                continue
+            self._recorder.notify(Checked(attempt=work.number, verdict=verdict))
+            if await self._holds(work, verdict):
+                await self._out.hold(verdict, work.number)
+                if work.reason:
+                    return
+            elif live and not work.failed:
+                await self._out.release(verdict, work.number)
 
     async def _holds(self, work: Work, verdict: ClaimVerdict) -> bool:
         """Whether a segment must not leave; sets ``work.reason`` if the rest of the attempt is of no use."""
@@ -82,7 +80,6 @@ class Gate:
         return True
 
     async def _verdict(self, work: Work, piece: Piece) -> ClaimVerdict:
-        assert piece.segment is not None
         scorer = self._plan.verifier.scorer
         if piece.task is None:
             return unscored(piece.segment, "kind", scorer)
@@ -110,7 +107,7 @@ class Gate:
         ):
             return False
         index = await asyncio.shield(self._index)
-        self._asked_again = index.plainly_answers(plan.question)
+        self._asked_again = await asyncio.to_thread(index.plainly_answers, plan.question)
         return self._asked_again
 
     def _may_pass(self, verdict: ClaimVerdict) -> bool:
@@ -120,9 +117,3 @@ class Gate:
         if verdict.reason == "no_context":
             return policy.no_context == "pass_marked"
         return policy.passes(verdict)
-
-
-def cancelled_from_outside() -> bool:
-    """Whether a ``CancelledError`` was asked for, and not raised by code that a user supplied."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

@@ -7,6 +7,7 @@ runnable. It is decided by what a call *returns*, not by what the function looks
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -21,6 +22,7 @@ from guardrail.types import Chunk, GenerationRequest
 _QUESTION_NAMES = ("question", "query", "prompt", "input", "q")
 _CONTEXT_NAMES = ("context", "contexts", "documents", "docs")
 _EXTRA_NAMES = ("passages", "attempt", "released_text", "failed_claims", "request")
+_FIELDS = ("question", "context", *_EXTRA_NAMES)
 
 
 def bind(generator: Any) -> BoundGenerator:
@@ -107,9 +109,9 @@ class BoundGenerator:
                         yield reader.read(item)
             else:
                 yield reader.read(produced)
-        except GuardrailError:
+        except (GuardrailError, asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit):
             raise
-        except Exception as error:
+        except BaseException as error:
             raise GenerationError(
                 f"the generator raised {type(error).__name__} in attempt {attempt}", attempt=attempt
             ) from error
@@ -178,7 +180,11 @@ def _plan(generator: Callable[..., Any]) -> _Arguments:
     keywords: dict[str, str] = {}
     by_position = ["question", "context"]
     has_args = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    fixed = generator.keywords if isinstance(generator, functools.partial) else {}
+    named = {_known_field(p.name) for p in parameters if p.default is p.empty or p.name in _FIELDS}
     for parameter in parameters:
+        if parameter.name in fixed or _is_spare_alias(parameter, named):
+            continue
         if parameter.kind is parameter.VAR_POSITIONAL:
             positional.extend(by_position)
         elif parameter.kind is parameter.VAR_KEYWORD:
@@ -187,7 +193,7 @@ def _plan(generator: Callable[..., Any]) -> _Arguments:
                 rest = ("question", "context", "passages", "attempt", "released_text", "failed_claims")
                 keywords |= {name: name for name in rest if name not in taken}
         else:
-            _place(generator, parameter, positional, keywords, by_position)
+            _place(generator, parameter, positional, keywords, by_position, in_order=has_args)
     return _Arguments(tuple(positional), keywords)
 
 
@@ -197,6 +203,8 @@ def _place(
     positional: list[str],
     keywords: dict[str, str],
     by_position: list[str],
+    *,
+    in_order: bool,
 ) -> None:
     field = _known_field(parameter.name)
     required = parameter.default is parameter.empty
@@ -211,10 +219,17 @@ def _place(
         field = by_position[0]
     if field in by_position:
         by_position.remove(field)
-    if parameter.kind is parameter.POSITIONAL_ONLY:
+    before_args = in_order and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    if parameter.kind is parameter.POSITIONAL_ONLY or before_args:
         positional.append(field)
     else:
         keywords[parameter.name] = field
+
+
+def _is_spare_alias(parameter: inspect.Parameter, named: set[str | None]) -> bool:
+    """An optional ``prompt="…"`` keeps its default if another parameter takes the question."""
+    optional = parameter.default is not parameter.empty
+    return optional and parameter.name not in _FIELDS and _known_field(parameter.name) in named
 
 
 def _known_field(name: str) -> str | None:

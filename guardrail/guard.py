@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
-import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -140,7 +140,7 @@ class Guardrail:
     ) -> GuardedStream:
         asked = as_question(question)
         passages, state = as_passages(context)
-        run_id = uuid.uuid4().hex
+        run_id = secrets.token_hex(16)
         observers: tuple[RunObserver, ...] = open_observers(self._observers, run_id)
 
         def open_run(retractable: bool) -> Run:

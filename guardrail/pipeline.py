@@ -25,6 +25,7 @@ from guardrail.generation import BoundGenerator
 from guardrail.policy import Policy
 from guardrail.protocols import Clock
 from guardrail.recorder import Recorder
+from guardrail.scoring.claims import needs_check
 from guardrail.scoring.evidence import EvidenceIndex
 from guardrail.scoring.verifier import Verifier
 from guardrail.text.segmenter import Segmenter
@@ -38,6 +39,9 @@ _log = logging.getLogger("guardrail")
 _SEGMENTS_AHEAD = 8
 _BATCH = 8
 _CLOSE_GRACE_S = 2.0
+_CUT_CHARS = 4_000
+_CHUNKS_PER_TURN = 64
+_UNBOUNDED = 1 << 60
 
 PassThrough = Callable[[str, Chunk, int], Awaitable[None]]
 
@@ -92,7 +96,9 @@ class Pipeline:
         Yields:
             The segments in order; the channel ends with the generator, or with its error.
         """
-        pieces: Channel[Piece] = Channel(maxsize=_SEGMENTS_AHEAD)
+        # In mode observe the text is out already: checking must not slow it down.
+        ahead = _SEGMENTS_AHEAD if self._pass_through is None else _UNBOUNDED
+        pieces: Channel[Piece] = Channel(maxsize=ahead)
         reader = asyncio.create_task(self._read(work, request, pieces), name=f"guardrail-attempt-{work.number}")
         try:
             yield pieces
@@ -127,8 +133,14 @@ class Pipeline:
         except asyncio.CancelledError:
             failure = GenerationError("the generator was cancelled from inside", attempt=work.number)
             raise
+        except (KeyboardInterrupt, SystemExit) as error:
+            failure = error
+            raise
         except Exception as error:
             failure = error
+        except BaseException as error:  # a generator may end with anything; only a normal end is the end of an answer
+            failure = GenerationError(f"the generator raised {type(error).__name__}", attempt=work.number)
+            failure.__cause__ = error
         finally:
             work.generated_at = self._clock()
             pieces.close(failure)
@@ -139,24 +151,24 @@ class Pipeline:
         joiner = SurrogateJoiner()
         silence = asyncio.timeout(policy.first_token_timeout_s)
         now = asyncio.get_running_loop().time
-        limit, before = "first_token_timeout_s", ""
+        limit, before, received = "first_token_timeout_s", "", 0
         try:
             async with silence, aclosing(self._generator.chunks(request)) as chunks:
                 async for chunk in chunks:
+                    received += 1
+                    if received % _CHUNKS_PER_TURN == 0:  # a generator that never waits must not starve the loop
+                        await asyncio.sleep(0)
                     if work.abandoned:  # the generator swallowed the cancellation and went on
                         return
+                    if silence.expired():  # the same, for the cancellation by the limit
+                        raise TimeoutError
                     silence.reschedule(None)
                     limit = "token_timeout_s"
                     text = joiner.feed(chunk.text)
                     work.note(chunk, text)
                     if self._pass_through is not None:
                         await self._pass_through(text, chunk, work.number)
-                    elif chunk.rides_along and not text:
-                        await pieces.put(Piece(None))
-                    if text:
-                        segments = segmenter.feed(text)
-                        if segments:
-                            before = await self._submit(work, segments, pieces, before)
+                    before = await self._cut(work, segmenter, text, pieces, before)
                     if work.read_chars > policy.max_answer_chars:
                         work.reason = "too_long"
                         return
@@ -166,8 +178,21 @@ class Pipeline:
             if not silence.expired():
                 raise
             raise GenerationTimeoutError(limit, getattr(policy, limit), attempt=work.number) from timeout
-        rest = [*segmenter.feed(joiner.flush()), *segmenter.flush()]
-        await self._submit(work, rest, pieces, before)
+        rest = joiner.flush()
+        if rest and self._pass_through is not None:
+            await self._pass_through(rest, Chunk(text=rest), work.number)
+        before = await self._cut(work, segmenter, rest, pieces, before)
+        await self._submit(work, segmenter.flush(), pieces, before)
+
+    async def _cut(self, work: Work, segmenter: Segmenter, text: str, pieces: Channel[Piece], before: str) -> str:
+        """Cut text into segments; a very long chunk in steps, so that nobody else waits for it."""
+        for first in range(0, len(text), _CUT_CHARS):
+            segments = segmenter.feed(text[first : first + _CUT_CHARS])
+            if segments:
+                before = await self._submit(work, segments, pieces, before)
+            if first + _CUT_CHARS < len(text):
+                await asyncio.sleep(0)
+        return before
 
     async def _submit(self, work: Work, segments: Sequence[Segment], pieces: Channel[Piece], before: str) -> str:
         """Start scoring and hand the segments on; returns the text that precedes the next segment."""
@@ -175,11 +200,11 @@ class Pipeline:
         for first in range(0, len(segments), _BATCH):
             batch = segments[first : first + _BATCH]
             task = None
-            if scored and any(s.kind.checked for s in batch):
+            if scored and any(needs_check(s) for s in batch):
                 task = asyncio.create_task(self._score(work.number, batch, before))
                 work.tasks.add(task)
             for index, segment in enumerate(batch):
-                await pieces.put(Piece(segment, task if segment.kind.checked else None, index))
+                await pieces.put(Piece(segment, task if needs_check(segment) else None, index))
             before = batch[-1].text
         return before
 
@@ -189,7 +214,7 @@ class Pipeline:
                 batch, await self._evidence(), state=self._state, question=self._question, before=before
             )
 
-        with self._recorder.step("score", number, claims=sum(s.kind.checked for s in batch)) as found:
+        with self._recorder.step("score", number, claims=sum(needs_check(s) for s in batch)) as found:
             verdicts = await self._timed(check())
             found["verdicts"] = verdicts
         return verdicts

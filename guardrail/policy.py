@@ -12,6 +12,7 @@ from string import Formatter
 from typing import Any, Literal, get_args
 
 from guardrail.errors import PolicyError
+from guardrail.text.kinds import is_assent
 from guardrail.types import Attempt, ClaimVerdict, ContextState, ReleaseMode, SegmentKind, VerdictLabel
 
 Formula = Literal["evidence", "reference"]
@@ -76,7 +77,7 @@ class Policy:
 
     name: str = "balanced"
     formula: Formula = "evidence"
-    delta: float = 0.5
+    delta: float = 0.68
     lexical_weight: float = 0.5
     strict_threshold: float | None = None
     max_attempts: int = 3
@@ -151,7 +152,7 @@ class Policy:
             ``True`` only for a segment that is not a claim, or a claim with a finite ΔR ≤ δ that nothing contradicts
             and, in strict mode, with an entailment of at least ``strict_threshold``.
         """
-        if not verdict.segment.kind.checked:
+        if not verdict.segment.kind.checked and not verdict.checked:
             return True
         if verdict.delta_r is None or verdict.entailment is None:
             return False
@@ -243,10 +244,14 @@ def _check_strict(policy: Policy) -> None:
             raise PolicyError(name, f"strict mode allows only {value!r}")
 
 
+# Fitted for the lexical scorer on 3,747 answers of the RAGTruth *train* split (python -m tests.benchmarks.fit_policy):
+# balanced where F1 of the hallucinated class is best, strict where 95 % of them are stopped, lenient where 70 % of the
+# grounded ones are released. Of weights that order answers equally well, the one that stops the most at its best F1.
+# ``strict_threshold`` is not fitted: it is the usual example value of strict faithfulness scores.
 BALANCED = Policy()
-LENIENT = Policy(name="lenient", delta=0.7, on_exhausted="best")
+LENIENT = Policy(name="lenient", delta=0.925, on_exhausted="best")
 STRICT = Policy(
-    name="strict", delta=0.5, strict_threshold=0.7, release="answer", no_claims="refuse", on_conflict="fail"
+    name="strict", delta=0.605, strict_threshold=0.7, release="answer", no_claims="refuse", on_conflict="fail"
 )
 REFERENCE = Policy(name="reference", formula="reference", delta=0.15, lexical_weight=1.0, release="answer")
 
@@ -298,7 +303,7 @@ def decide_answer(policy: Policy, verdicts: Sequence[ClaimVerdict], context_stat
         The decision. An answer without text, and an answer with a claim that was not scored, are never accepted;
         ``no_context="pass_marked"`` and ``on_error="pass_marked"`` deliver such answers all the same, marked.
     """
-    claims = [v for v in verdicts if v.segment.kind.checked]
+    claims = [v for v in verdicts if v.segment.kind.checked or v.checked]
     scored = [v for v in claims if v.delta_r is not None]
     deltas = [v.delta_r for v in scored if v.delta_r is not None]
     accepted, reason = _accept(policy, verdicts, claims, scored, context_state)
@@ -325,6 +330,8 @@ def _accept(
             return True, "abstained"
         if kinds == {SegmentKind.HEADING}:
             return False, "empty_answer"
+        if all(is_assent(v.segment.text) for v in verdicts if v.segment.kind is not SegmentKind.BLANK):
+            return False, "no_claims"  # a bare "Of course!" may answer a yes-no question, and nothing can check it
         return policy.no_claims == "pass_marked", "no_claims"
     if context_state is not ContextState.GIVEN:
         return False, "no_context"
@@ -369,7 +376,7 @@ def refusal_text(policy: Policy, *, reason: str, attempts: int, question: str, t
 
 def why_failed(verdict: ClaimVerdict) -> str:
     """One sentence about a failed claim, for the prompt of the next attempt."""
-    clashes = [c for c in verdict.clashes if c.evidence_text]
+    clashes = [c for c in verdict.clashes if c.contradicts and c.evidence_text]
     if clashes:
         clash = clashes[0]
         return f"the passages say {clash.evidence_text!r}, not {clash.claim_text!r}"

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from math import log
 
 from guardrail.context import excerpt
+from guardrail.errors import RerankingError
+from guardrail.protocols import Reranker
 from guardrail.text.tokens import tokens
 from guardrail.types import FailedClaim, Passage, VerdictLabel
 
@@ -75,6 +77,35 @@ class FailureDirectedReranker:
         again = excerpt(kept[0], kept[0].text, suffix="#again")
         yield (*kept[:size], again)
         yield (again, *kept[:size])
+
+
+def choose_next(
+    reranker: Reranker,
+    *,
+    question: str,
+    passages: Sequence[Passage],
+    shown: Sequence[Passage],
+    failed: Sequence[FailedClaim],
+    tried: Sequence[tuple[str, ...]],
+) -> tuple[Passage, ...]:
+    """Ask a reranker, and hold it to its contract.
+
+    Returns:
+        A selection that was not tried before; empty if there is none.
+
+    Raises:
+        RerankingError: If the reranker fails, or returns something that is not passages.
+    """
+    try:
+        chosen = tuple(
+            reranker.next_context(question=question, passages=passages, shown=shown, failed=failed, tried=tried) or ()
+        )
+    except Exception as error:
+        raise RerankingError(f"the reranker raised {type(error).__name__}") from error
+    strangers = {type(item).__name__ for item in chosen if not isinstance(item, Passage)}
+    if strangers:
+        raise RerankingError(f"the reranker returned {', '.join(sorted(strangers))} instead of passages")
+    return () if tuple(p.id for p in chosen) in tried else chosen
 
 
 def _rank(

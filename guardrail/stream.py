@@ -55,6 +55,7 @@ class GuardedStream:
         self._retractable: bool | None = None
         self._closed = False
         self._ended = False
+        self._complete = False
         self._error: BaseException | None = None
 
     def __aiter__(self) -> AsyncIterator[str]:
@@ -125,8 +126,8 @@ class GuardedStream:
 
     async def _next_event(self, *, retractable: bool) -> Event:
         if self._ended:
-            if self._closed and self._run is None:
-                raise StreamStateError("the stream is closed")
+            if self._closed and not self._complete:
+                raise StreamStateError("the stream was closed before its end")
             raise StopAsyncIteration
         if self._reading:
             raise StreamStateError("two readers at once: a stream has one reader")
@@ -136,6 +137,7 @@ class GuardedStream:
             event = await run.events.get()
         except ChannelEnd:
             self._ended = True
+            self._complete = self._complete or not self._closed
             raise StopAsyncIteration from None
         except asyncio.CancelledError:
             self._ended = True
@@ -148,7 +150,7 @@ class GuardedStream:
         finally:
             self._reading = False
         if isinstance(event, Finished):
-            self._ended = True
+            self._ended = self._complete = True
         return event
 
     def _begin(self, retractable: bool) -> Run:
@@ -188,7 +190,7 @@ def _keep(task: asyncio.Task[None], run: Run) -> None:
     """
     _running.add(task)
     task.add_done_callback(_running.discard)
-    task.add_done_callback(lambda _: run.events.close())
+    task.add_done_callback(lambda done: run.events.close(None if done.cancelled() else done.exception()))
 
 
 def _cancel_from_anywhere(task: asyncio.Task[None], loop: asyncio.AbstractEventLoop) -> None:

@@ -100,7 +100,7 @@ class ThreadCall:
                     break
                 self._post(self._items.put_nowait, item)
         except BaseException as raised:
-            error = raised
+            error = _carriable(raised)
         finally:
             close = getattr(value, "close", None)
             if callable(close):
@@ -166,8 +166,13 @@ def _settle(future: asyncio.Future[Any], value: Any) -> None:
 
 def _fail(future: asyncio.Future[Any], error: BaseException) -> None:
     if not future.done():
-        if isinstance(error, StopIteration):  # a future cannot carry it
-            wrapped = RuntimeError("the generator raised StopIteration")
-            wrapped.__cause__ = error
-            error = wrapped
-        future.set_exception(error)
+        future.set_exception(_carriable(error))
+
+
+def _carriable(error: BaseException) -> Exception:
+    """Exceptions that steer control flow (StopIteration, GeneratorExit, SystemExit) mean nothing in another thread."""
+    if isinstance(error, Exception) and not isinstance(error, (StopIteration, StopAsyncIteration)):
+        return error
+    wrapped = RuntimeError(f"the generator raised {type(error).__name__}")
+    wrapped.__cause__ = error
+    return wrapped

@@ -418,7 +418,8 @@ class Outcome:
         run_id: Identifier that is also on the trace.
         status: See :class:`OutcomeStatus`.
         reason: Why: ``"passed"``, ``"abstained"``, ``"no_claims"``, ``"no_context"``, ``"attempts_exhausted"``,
-            ``"same_claim_failed_twice"``, ``"context_exhausted"``, ``"empty_answer"``, ``"scoring_error"``,
+            ``"same_claim_failed_twice"``, ``"context_exhausted"``, ``"reranking_error"``,
+            ``"empty_answer"``, ``"scoring_error"``,
             ``"generation_error"``, ``"timeout"``, ``"rate_limited"``, ``"closed_by_reader"``.
         text: Exactly what the reader got, in total.
         attempts: Every generator call, in order.
@@ -466,5 +467,12 @@ class Outcome:
 
     def for_reader(self) -> Outcome:
         """The same outcome without a character that the reader was not given."""
-        kept = tuple(a if a.number == self.delivered_attempt else a.without_text() for a in self.attempts)
-        return replace(self, attempts=kept, error=None)
+        given = (a.number == self.delivered_attempt for a in self.attempts)
+        kept = (self._given_of(a) if yes else a.without_text() for a, yes in zip(self.attempts, given, strict=True))
+        return replace(self, attempts=tuple(kept), error=None)
+
+    def _given_of(self, attempt: Attempt) -> Attempt:
+        if attempt.text in self.text:
+            return replace(attempt, error=None)
+        given = tuple(v if v.segment.text in self.text else v.without_text() for v in attempt.verdicts)
+        return replace(attempt, text="", verdicts=given, error=None)

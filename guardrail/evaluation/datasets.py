@@ -64,14 +64,19 @@ def _row(line: str, path: Path, number: int) -> LabelledAnswer:
         label = row["label"]
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}, line {number}: not a labelled answer ({type(error).__name__}: {error})") from error
-    passages = (context,) if isinstance(context, str) else tuple(context)
-    if label not in (0, 1) or not isinstance(answer, str) or not all(isinstance(p, str) for p in passages):
-        raise InputError(f"{path}, line {number}: label must be 0 or 1, answer and context must be texts")
+    passages = [context] if isinstance(context, str) else context
+    detail, question = row.get("detail") or {}, row.get("question") or ""
+    texts = isinstance(passages, list) and all(isinstance(p, str) for p in (*passages, answer, question))
+    if label not in (0, 1) or not texts or not isinstance(detail, dict):
+        raise InputError(
+            f"{path}, line {number}: label must be 0 or 1, context a text or a list of texts, answer and question "
+            "texts, detail an object"
+        )
     return LabelledAnswer(
         id=str(row.get("id", number)),
-        question=row.get("question") or "",
-        context=passages,
+        question=question,
+        context=tuple(passages),
         answer=answer,
         grounded=label == 1,
-        detail=row.get("detail") or {},
+        detail=detail,
     )

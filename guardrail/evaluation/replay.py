@@ -84,7 +84,7 @@ class _Played:
     @property
     def delivered(self) -> LabelledAnswer | None:
         number = self.outcome.delivered_attempt
-        return None if number is None else self.answers[number - 1]
+        return None if number is None else self.answers[min(number, len(self.answers)) - 1]
 
 
 def replay(
@@ -149,7 +149,7 @@ async def _play(guard: Guardrail, answers: Sequence[LabelledAnswer]) -> _Played:
     async def recorded(attempt: int) -> str:
         return answers[min(attempt, len(answers)) - 1].answer
 
-    outcome = await guard.run(recorded, question=answers[0].question or "Answer.", context=answers[0].context)
+    outcome = await guard.run(recorded, question=answers[0].question.strip() or "Answer.", context=answers[0].context)
     return _Played(task=str(answers[0].detail.get("task_type", "all")), answers=answers, outcome=outcome)
 
 

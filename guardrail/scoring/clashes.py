@@ -72,7 +72,7 @@ def _as_statement(question: str, *, holds: bool) -> str:
 
 
 def _is_copied(claim: str, evidence: Sequence[Statement]) -> bool:
-    """Whether the claim is a whole sentence of the evidence, up to letter case, spacing, typography and its end mark."""
+    """Whether the claim is a whole sentence of the evidence, up to case, spacing, typography and its end mark."""
     wording = _wording(claim)
     return any(_wording(statement.text) == wording for statement in evidence)
 

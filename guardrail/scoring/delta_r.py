@@ -13,6 +13,7 @@ CONTRADICTED_CAP = 0.05
 MISSING_VALUE_CAP = 0.2
 CONTRADICTION_THRESHOLD = 0.5
 FIRM_SUPPORT = 0.9
+ROUNDING = 1e-12  # 1 − 0.85 is more than 0.15 in binary
 SAME_SUBJECT = 0.6  # a passage that shares much less with the claim than the best one speaks of something else
 
 
@@ -56,6 +57,7 @@ class WindowSignals:
 
     Attributes:
         passage_ids: Where the window comes from.
+        twins: Other passages that say the same, word for word.
         rouge_l: LCS precision of the claim against the window.
         entailment: N before any cap.
         contradiction: The model's contradiction, if it gives one.
@@ -63,6 +65,7 @@ class WindowSignals:
     """
 
     passage_ids: tuple[str, ...]
+    twins: tuple[str, ...] = ()
     rouge_l: float
     entailment: float
     contradiction: float | None
@@ -105,7 +108,7 @@ def judge(
     overlap = max(w.rouge_l for w in windows)
     against = [w for w in windows if w.contradicts and (w is windows[0] or w.rouge_l >= SAME_SUBJECT * overlap)]
     if not against:
-        passed = best.delta_r(lexical_weight) <= delta
+        passed = best.delta_r(lexical_weight) <= delta + ROUNDING
         return (VerdictLabel.SUPPORTED if passed else VerdictLabel.UNVERIFIABLE), best
     strongest = max(against, key=lambda w: (w.rouge_l, w.contradiction or 0.0))
     firm = [
@@ -115,7 +118,7 @@ def judge(
         and not w.contradicts
         and w.entailment >= FIRM_SUPPORT
         and w.rouge_l >= strongest.rouge_l
-        and w.delta_r(lexical_weight) <= delta
+        and w.delta_r(lexical_weight) <= delta + ROUNDING
     ]
     if firm:
         return VerdictLabel.CONFLICT, min(firm, key=lambda w: w.delta_r(lexical_weight))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from guardrail.scoring.entailment.lexical import content_words
 from guardrail.scoring.markup import plain
 from guardrail.text.segmenter import segment
-from guardrail.text.tokens import tokens
+from guardrail.text.tokens import fold, tokens
 from guardrail.types import EvidenceSpan, Passage
 
 _INLINE_CHARS = 20_000  # about 10 ms of indexing; larger contexts are indexed in a thread
@@ -46,11 +46,13 @@ class Window:
         premise: The sentences in the order of the document.
         sentences: The same sentences, best first.
         words: Tokens of the premise.
+        twins: Ids of other passages that have one of the sentences, word for word.
     """
 
     premise: str = field(repr=False)
     sentences: tuple[Sentence, ...]
     words: tuple[str, ...] = field(repr=False)
+    twins: tuple[str, ...] = ()
 
     @property
     def passage_ids(self) -> tuple[str, ...]:
@@ -71,13 +73,18 @@ class EvidenceIndex:
         self.passages = tuple(passages)
         self.sentences: list[Sentence] = []
         self._postings: dict[str, list[int]] = defaultdict(list)
-        seen: set[tuple[str, ...]] = set()
+        self._twins: dict[int, list[str]] = {}
+        seen: dict[tuple[str, ...], int] = {}
         for passage in passages:
             for piece in segment(passage.text):
                 words = tuple(tokens(piece.text))
-                if not words or words in seen:
+                if not words:
                     continue
-                seen.add(words)
+                wording = tuple(fold(piece.body).casefold().split())
+                if wording in seen:
+                    self._twins.setdefault(seen[wording], []).append(passage.id)
+                    continue
+                seen[wording] = len(self.sentences)
                 self._add(passage.id, piece.body_start, piece.body_end, piece.body, words)
         total = len(self.sentences)
         self._idf = {word: math.log(1 + total / len(found)) for word, found in self._postings.items()}
@@ -181,6 +188,7 @@ class EvidenceIndex:
             premise=" ".join(plain(s.span.text) for s in ordered),
             sentences=tuple(chosen),
             words=tuple(word for s in ordered for word in s.words),
+            twins=tuple(pid for s in chosen for pid in self._twins.get(s.index, ())),
         )
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 
-_CITATION = re.compile(r"\s?\[[\^C]?(\d{1,3})(?:\s?[,;–-]\s?C?\d{1,3})*\](?=\s*(?:[.,;:!?)\]…]|\[|$))")
+_CITATION = re.compile(
+    r"\s?\[[\^C]?(\d{1,3})(?:\s?[,;–-]\s?C?\d{1,3})*\](?=\s*(?:[.,;:!?)\]…]|(?:(?:and|or|e|und|et)\s)?\[|$))"
+)
 _LINE_MARKER = re.compile(
     r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+•·–][ \t]+|\(?\d{1,3}[.)][ \t]+|\(?[a-z][.)][ \t]+)+", re.M
 )
-_LINK = re.compile(r"!?\[([^\]\n]*)\]\((\S+?)(?:\s+\"[^\"]*\")?\)")
-_EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|~~)(?=\S)(.+?)(?<=\S)\1(?!\w)", re.S)
+_LINK = re.compile(r"!?\[([^\[\]\n]{0,300})\]\(([^\s()]{1,500})(?:\s+\"[^\"\n]{0,200}\")?\)")
+_EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|~~)(?=\S)(.{1,300}?)(?<=\S)\1(?!\w)", re.S)
 _STARS = re.compile(r"\*{2,3}")
 _SPACES = re.compile(r"\s+")
 
 
 def plain(text: str, *, passages: int | None = None) -> str:
-    """The words of a segment without markdown emphasis, list and heading markers, citation marks and link syntax.
+    r"""The words of a segment without markdown emphasis, list and heading markers, citation marks and link syntax.
 
     A link keeps its visible text and its target, because a wrong address is a wrong statement. A number in brackets is
     a citation mark only at the end of a clause, and only if there is a passage of that number: "[50] mg" is a dose.
@@ -28,7 +30,7 @@ def plain(text: str, *, passages: int | None = None) -> str:
         One line of text for models and comparisons.
 
     Example:
-        >>> plain("- The **dam** is 212 m high [1].\\n")
+        >>> plain("- The **dam** is 212 m high [1].\n")
         'The dam is 212 m high.'
     """
     stripped = _LINE_MARKER.sub("", text)

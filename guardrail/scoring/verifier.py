@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable, Sequence
-from statistics import fmean
 from typing import Any
 
 from guardrail.context import as_passages
 from guardrail.errors import InputError, ScoringError
 from guardrail.policy import Policy, as_policy, decide_answer
 from guardrail.protocols import Pair
+from guardrail.scoring.claims import leans_on_context, needs_check, was_cut
 from guardrail.scoring.clashes import find_clashes
-from guardrail.scoring.delta_r import WindowSignals, delta_r, judge
-from guardrail.scoring.entailment import as_entailment, default_entailment
+from guardrail.scoring.delta_r import ROUNDING, WindowSignals, delta_r, judge
+from guardrail.scoring.entailment import LexicalEntailment, as_entailment, default_entailment
 from guardrail.scoring.evidence import EvidenceIndex, Window
 from guardrail.scoring.faithfulness import faithfulness
 from guardrail.scoring.markup import plain
@@ -30,13 +30,8 @@ from guardrail.types import (
     Verification,
 )
 
-LEXICAL = "lexical"
 _BATCH = 16
-_PRONOUNS = frozenset(
-    "it its he his him she her they their them this that these those there both such the latter former "
-    "esso essa essi esse egli ella lui lei loro questo questa questi queste "
-    "er sie es ihr ihre diese dieser dieses il elle ils elles".split()
-)
+_INLINE_CHARS = 20_000
 
 
 class Verifier:
@@ -161,14 +156,21 @@ class Verifier:
         preceding = before
         for segment in segments:
             claim, windows = "", []
-            if segment.kind.checked and state is ContextState.GIVEN:
-                claim = plain(segment.body, passages=len(index.passages))
-                context = _last_sentence(preceding) if _needs_context(claim) else ""
+            if needs_check(segment) and state is ContextState.GIVEN:
+                claim = self._claim(segment, preceding, index)
+                context = _last_sentence(preceding) if leans_on_context(claim) else ""
                 windows = index.select(claim, before=context, max_words=self.policy.evidence_words)
             jobs.append((claim, windows))
             preceding = segment.text
         scores = iter(await self._score([Pair(w.premise, claim) for claim, windows in jobs for w in windows]))
         return [[(w, _signals(claim, w, next(scores), question)) for w in windows] for claim, windows in jobs]
+
+    def _claim(self, segment: Segment, preceding: str, index: EvidenceIndex) -> str:
+        """The words to check: those of the segment, with the beginning of its sentence if that was cut off."""
+        if segment.kind is SegmentKind.CODE:
+            return segment.body
+        text = preceding + segment.text if was_cut(preceding) else segment.text
+        return plain(text, passages=len(index.passages))
 
     async def verify_reference(
         self, answer: str, segments: Sequence[Segment], index: EvidenceIndex, state: ContextState
@@ -185,10 +187,12 @@ class Verifier:
             ScoringError: If the entailment model fails.
         """
         context = "\n".join(p.text for p in index.passages)
-        left, right = reference_tokens(answer), reference_tokens(context)
-        rouge_l = rouge_l_f1(left, right)
+        small = len(answer) + len(context) <= _INLINE_CHARS
+        left, right, (rouge_l, rouge_1, rouge_2) = (
+            _reference_rouge(answer, context) if small else await asyncio.to_thread(_reference_rouge, answer, context)
+        )
         entailment = rouge_l
-        if self.scorer != LEXICAL and left and right:
+        if not isinstance(self.entailment, LexicalEntailment) and left and right:
             entailment = (await self._score([Pair(context, answer)]))[0].entailment
         score = delta_r(rouge_l, entailment)
         visible = [s for s in segments if s.kind is not SegmentKind.BLANK]
@@ -197,8 +201,7 @@ class Verifier:
         elif state is not ContextState.GIVEN:
             reason, accepted = "no_context", False
         else:
-            accepted = score <= self.policy.delta
-            reason = "passed" if accepted else "delta_r_above_delta"
+            accepted, reason = self._accepts_reference(score, entailment, visible)
         return Verification(
             accepted=accepted,
             reason=reason,
@@ -209,13 +212,21 @@ class Verifier:
             delta_r=round(score, 4),
             worst_delta_r=round(score, 4),
             rouge_l=round(rouge_l, 4),
-            rouge_1=round(rouge_n_f1(left, right, 1), 4),
-            rouge_2=round(rouge_n_f1(left, right, 2), 4),
+            rouge_1=round(rouge_1, 4),
+            rouge_2=round(rouge_2, 4),
             entailment=round(entailment, 4),
             faithfulness=faithfulness([entailment], self.policy.strict_threshold) if visible else 0.0,
             claims=tuple(unscored(s, "reference_formula", self.scorer) for s in visible),
             context_state=state,
         )
+
+    def _accepts_reference(self, score: float, entailment: float, visible: Sequence[Segment]) -> tuple[bool, str]:
+        policy = self.policy
+        if policy.no_claims == "refuse" and not any(needs_check(segment) for segment in visible):
+            return False, "no_claims"
+        if policy.strict_threshold is not None and entailment < policy.strict_threshold:
+            return False, "claims_failed"
+        return (True, "passed") if score <= policy.delta + ROUNDING else (False, "delta_r_above_delta")
 
     async def _check_all(
         self, segments: Sequence[Segment], index: EvidenceIndex, state: ContextState, question: str
@@ -314,6 +325,13 @@ class Verifier:
         )
 
 
+def _reference_rouge(answer: str, context: str) -> tuple[bool, bool, tuple[float, float, float]]:
+    """Whether answer and context have tokens at all, and ROUGE-L, -1 and -2 of one against the other."""
+    left, right = reference_tokens(answer), reference_tokens(context)
+    scores = rouge_l_f1(left, right), rouge_n_f1(left, right, 1), rouge_n_f1(left, right, 2)
+    return bool(left), bool(right), scores
+
+
 def unscored(segment: Segment, reason: str, scorer: str) -> ClaimVerdict:
     """The verdict of a segment that is not scored, and why."""
     return ClaimVerdict(segment=segment, reason=reason, scorer=scorer)
@@ -327,6 +345,7 @@ def _signals(claim: str, window: Window, score: EntailmentScore, question: str) 
     evidence = [s.span.text for s in window.sentences]
     return WindowSignals(
         passage_ids=window.passage_ids,
+        twins=window.twins,
         rouge_l=lcs_precision(tokens(claim), window.words),
         entailment=float(score.entailment),
         contradiction=None if score.contradiction is None else float(score.contradiction),
@@ -341,18 +360,14 @@ def _ngram_overlap(verdict: ClaimVerdict) -> tuple[float, float]:
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    return fmean(values) if values else None
+    return math.fsum(values) / len(values) if values else None
 
 
 def _ids(signals: Iterable[WindowSignals]) -> tuple[str, ...]:
     """The passages behind some windows; a window over several passages counts only if no single passage is named."""
     found = list(signals)
     single = [s for s in found if len(s.passage_ids) == 1]
-    return tuple(dict.fromkeys(pid for s in single or found for pid in s.passage_ids))
-
-
-def _needs_context(claim: str) -> bool:
-    return any(word in _PRONOUNS for word in tokens(claim)[:4])
+    return tuple(dict.fromkeys(pid for s in single or found for pid in (*s.passage_ids, *s.twins)))
 
 
 def _last_sentence(text: str) -> str:

@@ -52,7 +52,11 @@ _VERSION = re.compile(
     r"(?<![\w.])v?\d{1,6}(?:\.\d{1,6}){2,4}(?:-(?:alpha|beta|rc)[.\d]{0,6})?(?!\w)|(?<!\w)v\d{1,6}(?:\.\d{1,6}){0,4}(?!\w)"
 )
 _CODE = re.compile(r"(?<!`)(`{1,3})(?!`)([^`\n]{1,400})\1(?!`)")
-_CITATION = re.compile(r"\[\^?[A-Za-z]?\d{1,3}(?:[ ]?[,;-][ ]?[A-Za-z]?\d{1,3}){0,20}\]")
+# Only at the end of a clause: "[50] mg" is a dose.
+_CITATION = re.compile(
+    r"\[[\^C]?\d{1,3}(?:[ ]?[,;-][ ]?C?\d{1,3}){0,20}\]"
+    r"(?=\s{0,3}(?:[.,;:!?)\]…]|(?:(?:and|or|e|und|et)\s)?\[|$))"
+)
 _LIST_MARK = re.compile(r"^[ \t>]*(?:#{1,6}[ \t]+)?(?:[-*+•‣◦][ \t]+)?(?:(\d{1,3}[.)])[ \t]+(?=\S))?", re.MULTILINE)
 _EMPHASIS = re.compile(r"(?<!\d)\*+|\*+(?!\d)|(?<!\w)_{1,20}|_{1,20}(?!\w)|~~")
 _MAX_TRAILING = ".,;:!?)*_>'\""

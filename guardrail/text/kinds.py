@@ -173,6 +173,12 @@ def _is_greeting(plain: str) -> bool:
     return exclaims or not all(OPENER.fullmatch(clause) for clause in clauses)
 
 
+def is_assent(text: str) -> bool:
+    """Whether a segment is nothing but assent ("Of course!"), which answers a yes-no question and greets otherwise."""
+    clauses = [c.strip(" '\"()?:¡!") for c in _CLAUSES.split(_plain(text))]
+    return any(clauses) and all(OPENER.fullmatch(clause) for clause in clauses if clause)
+
+
 def _is_question(plain: str) -> bool:
     core = plain.rstrip(" \"'”’»)")
     if not core.endswith(_QUESTION_MARKS):
@@ -236,4 +242,4 @@ def _adds_nothing(rest: str) -> bool:
     return asks or not states_something(first)
 
 
-__all__ = ["classify"]
+__all__ = ["classify", "is_assent"]

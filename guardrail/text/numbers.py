@@ -22,8 +22,8 @@ class NumberReading(NamedTuple):
     digits: int
 
 
-# One literal: digits grouped by spaces or apostrophes, or digits joined by points and commas.
-LITERAL = r"\d{1,3}(?:[ ']\d{3}){1,8}(?![\d'])(?:[.,]\d+)?|\d+(?:[.,]\d+)*"
+# One literal: ".5", or digits grouped by spaces or apostrophes, or digits joined by points and commas.
+LITERAL = r"(?<![\w.,])\.\d+|\d{1,3}(?:[ ']\d{3}){1,8}(?![\d'])(?:[.,]\d+)?|\d+(?:[.,]\d+)*"
 
 _ONE = Decimal(1)
 _MAX_DIGITS = 40  # longer digit runs are keys, not quantities
@@ -92,7 +92,7 @@ def _is_grouped(groups: Sequence[str], mark: str) -> bool:
 def _single(groups: Sequence[str], mark: str, language: str) -> tuple[NumberReading, ...]:
     head, tail = groups
     decimal = _reading(head, tail)
-    if len(tail) != 3 or len(head) > 3 or head.startswith("0"):
+    if len(tail) != 3 or not head or len(head) > 3 or head.startswith("0"):
         return (decimal,)
     grouped = _reading(head + tail, "")
     english = language == "en"

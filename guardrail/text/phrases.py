@@ -5,19 +5,14 @@ Each pattern must match a whole clause: a wording that is not listed stays a cla
 
 from __future__ import annotations
 
-import re
-
-
-def _any(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("(?:" + "|".join(alternatives) + ")")
-
+from guardrail.text.lazy import LazyPattern
 
 _HELP = r"(?:help|assist|be of (?:help|assistance|service))(?: you)?"
 _MORE = r"(?:anything|something) (?:else|more)"
 
 # One clause of a pleasantry, case-folded, without punctuation. Bare assent ("Sure.", "Yes.", "Absolutely.") is missing
 # on purpose: it may answer a yes-no question.
-GREETING = _any(
+GREETING = LazyPattern(
     # English
     r"(?:hi|hello|hey|howdy|greetings|welcome)(?: (?:there|again|everyone|all|back|and welcome))*",
     r"good (?:morning|afternoon|evening|day|night|luck)",
@@ -86,13 +81,13 @@ GREETING = _any(
 )
 
 # Openers that announce an answer; greetings only with an exclamation mark.
-OPENER = _any(
+OPENER = LazyPattern(
     r"sure(?: thing)?|of course|certainly|gladly|great|okay|ok|alright|all right|certo|certamente|volentieri|"
     r"natürlich|klar|sicher|bien sûr|claro|por supuesto|当然(?:可以)?|好的"
 )
 
 # Leading words that may stand before a question or a refusal without adding a statement.
-SOFTENER = _any(
+SOFTENER = LazyPattern(
     r"(?:hi|hello|hey|sorry|i'm sorry|i am sorry|sorry about that|unfortunately|regrettably|i'm afraid|"
     r"i am afraid|thanks|"
     r"thank you|sure|of course|certainly|okay|ok|great|well|and|so|also|however|but|i'm afraid that|"
@@ -105,7 +100,7 @@ SOFTENER = _any(
     r"(?:عذرا(?:ً)?|للأسف|آسف|مرحبا(?:ً)?)[،,]?",
 )
 
-QUESTION_START = _any(
+QUESTION_START = LazyPattern(
     r"(?:who|whom|whose|what|which|when|where|how|do|does|did|is|are|was|were|am|can|could|would|will|shall|should|may|"
     r"might|have|has|had|what's|who's|where's|how's)\b",
     r"(?:any|anything|something) (?:else|more|other|further)\b|(?:need|want) (?:any|more|help|anything|to)\b|really$|"
@@ -126,7 +121,7 @@ QUESTION_START = _any(
 )
 
 # Questions that state something: the reader learns it from the question itself.
-LOADED_QUESTION = _any(
+LOADED_QUESTION = LazyPattern(
     r"\b(?:did|do) (?:you|u) (?:know|realize|realise|hear|notice|remember) (?:that\b|(?!who|what|when|where|which|"
     r"how|if))",
     r"^(?:do|did|does|is|are|was|were|has|have|had|can|could|would|will|should)n[o']?t\b|"
@@ -147,7 +142,7 @@ LOADED_QUESTION = _any(
     r"هل (?:تعلم|كنت تعلم|تعرف)|^(?:ألا|أليس|لماذا|ألم)",
 )
 # The part after the last comma of a tag question.
-TAG = _any(
+TAG = LazyPattern(
     r"(?:right|correct|yes|no|ok|okay|huh|eh|true|don't you think|don't you agree|you know)",
     r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|ca|wo)n'?t (?:it|they|he|she|you|we|"
     r"there|i)",
@@ -157,7 +152,7 @@ TAG = _any(
     r"对吧|是吧|对吗|是吗|不是吗|أليس كذلك|صحيح",
 )
 
-RESTATED = _any(
+RESTATED = LazyPattern(
     r"(?:you|the user|your question)(?:'ve| have| had| were|'re| are)? (?:just )?(?:asked|asking|asks|"
     r"wanted to know|want to know|"
     r"would like to know|wondering|wondered|inquired)(?: me| us)? (?:about|who|what|when|where|which|how|whether|"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from guardrail.text.lazy import LazyPattern
 
 _GIVEN = r"(?:provided|given|supplied|available|retrieved|attached|uploaded)"
 # "the documents", "any of the passages you provided": determiners and "provided" around a noun for a source.
@@ -143,8 +143,8 @@ WHOLE = (
 
 
 # Clauses that a refusal may carry without asserting more.
-IN_SOURCE = re.compile(rf"\b(?:in|within|from|among|across|based on|according to|given) {_SOURCE}")
-HARMLESS = re.compile(
+IN_SOURCE = LazyPattern(rf"\b(?:in|within|from|among|across|based on|according to|given) {_SOURCE}")
+HARMLESS = LazyPattern(
     rf"^ ?(?:this|that|any such) (?:question|{_INFO})\b|^ ?(?:this|that|it|so)$|"
     r"\b(?:(?:about|on|regarding|for|of|to|sur|su|zu|sobre) (?:that|this|it)(?: (?:topic|question|point|subject|"
     r"matter))?|"
@@ -156,10 +156,6 @@ HARMLESS = re.compile(
 )
 
 
-def _compile(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("(?:" + "|".join(patterns) + ")")
-
-
-REFUSAL_START = _compile((*ENGLISH, *OTHER))
-REFUSAL_PASSIVE = re.compile(ENGLISH_PASSIVE)
-REFUSAL_WHOLE = _compile(WHOLE)
+REFUSAL_START = LazyPattern(*ENGLISH, *OTHER)
+REFUSAL_PASSIVE = LazyPattern(ENGLISH_PASSIVE)
+REFUSAL_WHOLE = LazyPattern(*WHOLE)

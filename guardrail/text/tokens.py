@@ -29,6 +29,7 @@ _FOLDED = FOLDED_DIGITS | str.maketrans(
         "٫": ".",
         "٬": ",",
         "٪": "%",
+        **{mark: f"^{digit}" for digit, mark in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},  # NFKC would make a 102 of 10²
     }
 )
 # Scripts that are written without spaces: each character is a token, as a word boundary cannot be seen.
@@ -42,7 +43,7 @@ _MARKS = (
     "\u0981-\u09cd\u0a01-\u0a4d\u0b82-\u0bcd\u0c00-\u0c4d"
 )
 _LETTER = rf"(?:(?![{_UNSPACED}])\w|[{_MARKS}])"
-_NUMBER = r"\d+(?:[.,]\d+|'\d{3})*"
+_NUMBER = r"(?<![\w.,])\.\d+|\d+(?:[.,]\d+|'\d{3})*"
 _TOKEN = re.compile(rf"{_NUMBER}|[{_UNSPACED}]|{_LETTER}+(?:'{_LETTER}+)*")
 _TOKEN_ASCII = re.compile(rf"{_NUMBER}|\w+(?:'\w+)*", re.ASCII)
 _EMPHASIS = re.compile(r"(?<!\w)_{1,20}(?=\S)|(?<=\S)_{1,20}(?!\w)")

@@ -25,7 +25,7 @@ from tests.tiny_models import copy_of, tiny_models
 
 CASES = Path(__file__).parents[3] / "shared" / "cases" / "cases.dev.jsonl"
 pytestmark = [
-    pytest.mark.workshop,
+    pytest.mark.shared_data,
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
 ]

@@ -17,7 +17,7 @@ from guardrail.types import Segment
 _FILE = Path(__file__).resolve().parents[3] / "shared" / "cases" / "cases.dev.jsonl"
 
 pytestmark = [
-    pytest.mark.workshop,
+    pytest.mark.shared_data,
     pytest.mark.skipif(not _FILE.parent.is_dir(), reason="the shared field cases are not beside the repository"),
 ]
 

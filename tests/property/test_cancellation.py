@@ -561,3 +561,172 @@ def test_a_source_that_a_thread_opens_after_the_cancellation_is_closed(closes: s
 
 def test_no_thread_of_the_guard_keeps_the_process_alive():
     assert all("guardrail" not in t.name for t in guard_threads())
+
+
+@pytest.mark.parametrize("where", ["generator", "late generator", "sync generator", "scorer", "limiter"])
+def test_a_part_that_is_cancelled_from_inside_is_a_failure_and_not_a_cancellation(where: str):
+    """A provider's own task was cancelled; nobody cancelled the reader."""
+
+    class Limiter:
+        async def acquire(self, key: str, cost: float = 1.0, timeout_s: float | None = None) -> Decision:
+            if where == "limiter":
+                raise asyncio.CancelledError("inside")
+            return Decision(allowed=True)
+
+    async def main() -> None:
+        counts, recorder, before = Counts(), Recorder(), others()
+        cancelled = asyncio.CancelledError("inside")
+        attempts: list[list[Any]] = [[ONE + " ", cancelled]] if where.endswith("generator") else [[ONE]]
+        if where == "late generator":
+            attempts = [[WRONG], [cancelled]]
+        guard = Guardrail(
+            policy=Policy(lexical_weight=0.0),
+            entailment=BreaksAt(0, cancelled) if where == "scorer" else SlowFake(ONE),
+            limiter=Limiter(),
+            observers=[recorder],
+        )
+        source = generator(attempts, counts, kind="sync" if where == "sync generator" else "async")
+        outcome = None
+        try:
+            outcome = await guard.run(source, question=QUESTION, context=[HALL])
+        except Exception as error:
+            assert type(error).__module__.startswith("guardrail")
+            outcome = error.outcome
+        assert outcome.status in (OutcomeStatus.REFUSED, OutcomeStatus.ERROR)
+        assert counts.all_closed
+        assert_balanced(recorder.events)
+        assert others() == before
+
+    async def observed() -> asyncio.Task[None]:
+        task = asyncio.create_task(main())
+        await asyncio.wait([task])
+        return task
+
+    task = asyncio.run(observed())
+    assert not task.cancelled()
+    assert task.exception() is None
+
+
+@pytest.mark.parametrize("way", ["read", "aclose", "cancel"])
+def test_a_source_is_run_and_closed_in_one_task(way: str):
+    """Cancel scopes and time limits inside a generator are bound to the task that entered them."""
+
+    async def main() -> None:
+        tasks: list[Any] = []
+
+        async def generate(question: str) -> Any:
+            try:
+                async with asyncio.timeout(60), asyncio.TaskGroup():
+                    for piece in SECOND:
+                        tasks.append(asyncio.current_task())
+                        await asyncio.sleep(0)
+                        yield piece
+                    if way != "read":
+                        await asyncio.Event().wait()
+            finally:
+                tasks.append(asyncio.current_task())
+
+        guard = Guardrail(policy=Policy(lexical_weight=0.0), entailment=SlowFake(ONE, TWO), observers=[])
+        stream = guard.stream(generate, question=QUESTION, context=[HALL])
+        task = asyncio.create_task(text_reader(stream))
+        await turns(40)
+        if way == "cancel":
+            task.cancel()
+        elif way == "aclose":
+            await stream.aclose()
+        await asyncio.gather(task, return_exceptions=True)
+        assert len(tasks) == len(SECOND) + 1
+        assert len(set(tasks)) == 1
+        assert others() == set()
+
+    with quiet():
+        asyncio.run(main())
+
+
+def test_a_time_limit_around_the_reader_is_the_readers():
+    """``asyncio.timeout`` and ``TaskGroup`` see their own cancellation."""
+
+    async def main() -> None:
+        scene = Scene()
+
+        async def hangs(question: str) -> Any:
+            scene.counts.opened += 1
+            try:
+                yield ONE[:4]
+                await asyncio.Event().wait()
+            finally:
+                scene.counts.closed += 1
+
+        scene.source = hangs
+        with pytest.raises(TimeoutError) as caught:
+            async with asyncio.timeout(0.02):
+                await text_reader(scene.stream())
+        assert type(caught.value) is TimeoutError
+        scene.assert_clean()
+        with pytest.raises(ExceptionGroup):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(text_reader(scene.stream()))
+                await turns(5)
+                raise ValueError("the other branch failed")
+        scene.assert_clean()
+
+    with quiet():
+        asyncio.run(main())
+
+
+def _yields_while_closing(pieces: Any) -> Any:
+    async def generate(question: str) -> Any:
+        try:
+            for piece in pieces:
+                yield piece
+            await asyncio.Event().wait()
+        finally:
+            yield "a last word"
+
+    return generate
+
+
+def _raises_while_closing(pieces: Any) -> Any:
+    async def generate(question: str) -> Any:
+        try:
+            for piece in pieces:
+                yield piece
+            await asyncio.Event().wait()
+        finally:
+            raise OSError("zqx while closing")
+
+    return generate
+
+
+def _raises_while_closing_in_a_thread(pieces: Any) -> Any:
+    def generate(question: str) -> Any:
+        try:
+            yield from pieces
+            yield from pieces
+        finally:
+            raise OSError("zqx while closing")
+
+    return generate
+
+
+@pytest.mark.parametrize("make", [_yields_while_closing, _raises_while_closing, _raises_while_closing_in_a_thread])
+@pytest.mark.parametrize("way", ["aclose", "cancel"])
+def test_a_source_that_fails_while_closing_does_not_hurt_the_reader(make: Any, way: str):
+    async def main() -> None:
+        recorder = Recorder()
+        guard = Guardrail(policy=Policy(lexical_weight=0.0), entailment=SlowFake(ONE, TWO), observers=[recorder])
+        stream = guard.stream(make([ONE + " ", TWO + " "]), question=QUESTION, context=[HALL])
+        if way == "aclose":
+            assert await anext(aiter(stream)) == ONE + " "
+            await stream.aclose()
+        else:
+            task = asyncio.create_task(text_reader(stream))
+            await turns(40)
+            task.cancel()
+            result = (await asyncio.gather(task, return_exceptions=True))[0]
+            assert result is None or isinstance(result, (asyncio.CancelledError, GenerationError))
+            await stream.aclose()
+        assert_balanced(recorder.events)
+        assert others() == set()
+
+    asyncio.run(main())

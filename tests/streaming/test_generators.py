@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import functools
 import subprocess
@@ -539,3 +540,22 @@ async def test_one_bound_generator_serves_many_guards():
         guard = Guardrail(policy=LENIENT_WORDS, entailment=FakeEntailment(1.0), observers=[])
         assert (await guard.run(model, question=QUESTION, context=[DESK])).text == DESK
     assert model.opened == model.closed == 3
+
+
+async def test_a_guard_can_guard_a_guard():
+    inner = guard_for(ONE, TWO).wrap(ScriptedGenerator([ONE + " ", TWO]))
+    for source in (inner, lambda question, context: inner(question, context)):
+        outcome = await guard_for(ONE, TWO).run(source, question=QUESTION, context=[DESK])
+        assert (outcome.accepted, outcome.text, len(outcome.attempts)) == (True, DESK, 1)
+
+
+async def test_the_stream_fits_aclosing():
+    model = ScriptedGenerator([ONE + " ", TWO])
+    for take in (lambda stream: stream, lambda stream: stream.events()):
+        stream = guard_for(ONE, TWO).stream(model, question=QUESTION, context=[DESK])
+        async with contextlib.aclosing(take(stream)) as items:
+            async for _ in items:
+                break
+        assert model.opened == model.closed
+        assert others() == set()
+        await stream.aclose()

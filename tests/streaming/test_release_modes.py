@@ -660,3 +660,25 @@ async def test_the_time_of_the_reader_does_not_count():
         await asyncio.sleep(0.1)
     assert seen == f"{ONE} {TWO} {THREE}"
     assert (await stream.outcome()).accepted
+
+
+@pytest.mark.parametrize("limits", [{"first_token_timeout_s": 0.05}, {"timeout_s": 0.1}])
+@pytest.mark.parametrize("on_exhausted", ["refuse", "best"])
+async def test_a_later_attempt_that_hangs_ends_the_loop(limits: dict[str, float], on_exhausted: str):
+    calls: list[int] = []
+
+    async def generate(question: str) -> Any:
+        calls.append(1)
+        if len(calls) > 1:
+            await asyncio.Event().wait()
+        yield WRONG
+
+    rules = policy(release="answer", on_exhausted=on_exhausted, **limits)
+    outcome = await guard_for(ONE, policy=rules).run(generate, question=QUESTION, context=CONTEXT)
+    assert outcome.reason == "timeout"
+    assert isinstance(outcome.error, TimeoutError)
+    assert len(outcome.attempts) == len(calls) == 2
+    if on_exhausted == "best":
+        assert (outcome.status, outcome.text) == (OutcomeStatus.BEST_ATTEMPT, WRONG)
+    else:
+        assert (outcome.status, outcome.text) == (OutcomeStatus.REFUSED, rules.refusal)

@@ -86,6 +86,7 @@ PASSES = [
     *[(Policy(), other(kind), True) for kind in SegmentKind if not kind.checked],
     *[(STRICT_AT_7, other(kind), True) for kind in SegmentKind if not kind.checked],
     (Policy(), verdict(0.9, U, kind=SegmentKind.CODE), False),
+    (Policy(), verdict(0.9, U, kind=SegmentKind.HEADING), False),  # scored all the same: then it counts
     (Policy(), verdict(None, None, kind=SegmentKind.CODE), False),
 ]
 
@@ -162,7 +163,7 @@ def test_decide_answer(policy: Policy, found: list[ClaimVerdict], state: Context
 )
 def test_never_a_vacuous_acceptance(found: list[ClaimVerdict], state: ContextState, policy: Policy):
     decision = decide_answer(policy, found, state)
-    claims = [v for v in found if v.segment.kind.checked]
+    claims = [v for v in found if v.segment.kind.checked or v.checked]
     if decision.accepted:
         assert all(policy.passes(v) for v in claims)
         assert not claims or state is ContextState.GIVEN

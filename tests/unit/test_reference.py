@@ -26,14 +26,14 @@ def always(value):
     return lambda answer, context: value
 
 
-@pytest.mark.workshop
+@pytest.mark.shared_data
 def test_there_are_18_vectors():
     if not VECTORS.exists():
         pytest.skip("the shared reference vectors are not beside the repository")
     assert len(vectors()) == 18
 
 
-@pytest.mark.workshop
+@pytest.mark.shared_data
 @pytest.mark.parametrize("vector", vectors(), ids=lambda vector: vector["answer"][:30])
 def test_published_values(vector):
     verifier = ReferenceVerifier()

@@ -1,0 +1,1 @@
+"""Limits: how a run asks a limiter."""
