@@ -10,6 +10,7 @@ import re
 import unicodedata
 
 from guardrail.text import blocks
+from guardrail.text.lazy import LazyPattern
 from guardrail.text.phrases import (
     GREETING,
     LOADED_QUESTION,
@@ -24,7 +25,7 @@ from guardrail.text.statements import states_something
 from guardrail.types import SegmentKind
 
 _FENCE = re.compile(r"(?:`{3,}[^`\n]*|~{3,}[^\n]*)(?:\n|$)")
-_CITATION_ONLY = re.compile(
+_CITATION_ONLY = LazyPattern(
     r"(?:(?:\((?:[Pp]assage|[Ss]ource|[Dd]ocument|[Cc]ontext)s? \d[\d ,:–-]*\)"
     r"|\[\^?[A-Za-z]?\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*\])\s*)+"
 )
@@ -33,10 +34,10 @@ _EMPHASIS = re.compile(r"\*+|(?<!\w)_+|_+(?!\w)|~~")
 _APOSTROPHES = str.maketrans({"’": "'", "ʼ": "'", "‘": "'", "＇": "'"})
 _TRAILING = " \t\n.!…。！\"'”’»)*_"
 _QUESTION_MARKS = ("?", "？", "؟")
-_INNER_END = re.compile(r"[.!?;:…。！？；：](?=\s|[^\W\d_]{2}(?<=[\u3040-\u9fff]{2}))|\s[—–-]\s|—|\(")
+_INNER_END = LazyPattern(r"[.!?;:…。！？；：](?=\s|[^\W\d_]{2}(?<=[\u3040-\u9fff]{2}))|\s[—–-]\s|—|\(")
 _CLAUSES = re.compile(r"[,;!.…，。！、،]+|\s[–—-]\s|\s(?:and|und|e|et|y)\s")
-_NAMED_GREETING = re.compile(r"(?:hi|hello|hey|dear|ciao|hallo|hola|bonjour|salut) [^\W\d_]{2,20}")
-_CONTENT = re.compile(
+_NAMED_GREETING = LazyPattern(r"(?:hi|hello|hey|dear|ciao|hallo|hola|bonjour|salut) [^\W\d_]{2,20}")
+_CONTENT = LazyPattern(
     r"\b(?:but|however|although|though|yet|except|while|whereas|because|since|therefore|thus|instead|only|apart|"
     r"other than|"
     r"besides|beyond|aside from|as well as|unless|despite|even|still|given that|now that|considering|"
@@ -45,36 +46,36 @@ _CONTENT = re.compile(
     r"mais|cependant|sauf|car|parce que|puisque|pourtant|bien que|"
     r"pero|sin embargo|aunque|salvo|porque|ya que|sino)\b|但|不过|然而|因为|虽然|所以|لكن|إلا|لأن|رغم|بينما"
 )
-_WH_CLAUSE = re.compile(
+_WH_CLAUSE = LazyPattern(
     r"(?:(?:any )?(?:information |details |anything )?(?:about |on |regarding |as to |of )?)?"
     r"(?:who|whom|whose|what|which|when|where|whether|how|if)\b|(?:chi|quando|dove|quale|come|se|wer|wann|wo|was|"
     r"wie|ob|"
     r"qui|quand|où|si|quién|cuándo|dónde|cómo|qué)\b"
 )
 _RELATIVE = re.compile(r"\b(?:that|which|who|whom|whose)\b")
-_LOADED_TOPIC = re.compile(r"\bas\b(?! to\b)|\b(?:why|warum|wieso|weshalb|perché|pourquoi)\b|por qué")
+_LOADED_TOPIC = LazyPattern(r"\bas\b(?! to\b)|\b(?:why|warum|wieso|weshalb|perché|pourquoi)\b|por qué")
 _LIST = re.compile(r",(?: (?:or|and|o|e|oder|und|ou|et)\b)?|\b(?:and|und)\b")
 _NEW_CLAUSE = re.compile(r"\w+ing\b|(?:it|they|he|she|we|i|you|the)\b")
-_CLARIFYING = re.compile(
+_CLARIFYING = LazyPattern(
     r"(?:do|did) you mean\b|are you (?:asking|referring|looking|talking)\b|which\b|intend[ie]\b|(?:si |"
     r"ti )?riferisc[ei]\b|"
     r"mein(?:en sie|st du)\b|parlez-vous\b|(?:se|te) refieres?\b|您是指|你是指"
 )
-_NAMED_NUMBER = re.compile(
+_NAMED_NUMBER = LazyPattern(
     r"\b(?:1[0-9]|20)\d\d\b(?! ?(?:[€$£%°]|eur|euros?|dollars?|usd|people|years?|kg|km|mg|units?|pounds?))|"
     r"\b(?:version|edition|step|option|article|section|chapter|page|model|room|line|question|part) \d+(?:\.\d+)*\b"
 )
 _ENUMERATOR = re.compile(r"^\d+(?:\.\d+)*[.)]?\s+")
 # What follows such a word in a question is stated, not asked, if it is a statement.
-_EMBEDDED = re.compile(
+_EMBEDDED = LazyPattern(
     r"(?:,\s*(?:which|who|whose|where|that|che|qui|que)|\b(?:that|say|agree|think|believe|know))\b(.*)"
 )
 _MAY_FOLLOW_THAT = re.compile(r"\s*(?:(?:i|we|you) |(?:who|what|which|when|where|how|if|whether)\b)")
-_LEAD_IN = re.compile(
+_LEAD_IN = LazyPattern(
     r"(?:(?:here(?:'s| is| are)|below (?:is|are)|these are|ecco|hier (?:ist|sind)|voici|aquí (?:está|están|tiene))\b"
     r"(?P<rest>.*)|(?P<topic>.*?) (?:is|are) (?:as follows|listed below|the following))"
 )
-_FOUND = re.compile(
+_FOUND = LazyPattern(
     r"\b(?:what|that|which)? ?(?:i found|you (?:need|asked for|requested|want)|i know)\b|\bas follows\b"
 )
 _MAX_LABEL_WORDS = {"#": 12, "**": 8, ":": 8}

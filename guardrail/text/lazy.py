@@ -36,6 +36,10 @@ class LazyPattern:
         """As :meth:`re.Pattern.search`."""
         return self._pattern.search(text)
 
+    def findall(self, text: str) -> list[str]:
+        """As :meth:`re.Pattern.findall`, for patterns without groups."""
+        return self._pattern.findall(text)
+
     def sub(self, replacement: str, text: str, count: int = 0) -> str:
         """As :meth:`re.Pattern.sub`."""
         return self._pattern.sub(replacement, text, count)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from guardrail.text.lazy import LazyPattern
+
 FOLDED_SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff\u200e\u200f\u0640"
 _ARABIC_VOWELS = "".join(map(chr, range(0x064B, 0x0653))) + "\u0670"
@@ -44,7 +46,7 @@ _MARKS = (
 )
 _LETTER = rf"(?:(?![{_UNSPACED}])\w|[{_MARKS}])"
 _NUMBER = r"(?<![\w.,])\.\d+|\d+(?:[.,]\d+|'\d{3})*"
-_TOKEN = re.compile(rf"{_NUMBER}|[{_UNSPACED}]|{_LETTER}+(?:'{_LETTER}+)*")
+_TOKEN = LazyPattern(rf"{_NUMBER}|[{_UNSPACED}]|{_LETTER}+(?:'{_LETTER}+)*")
 _TOKEN_ASCII = re.compile(rf"{_NUMBER}|\w+(?:'\w+)*", re.ASCII)
 _EMPHASIS = re.compile(r"(?<!\w)_{1,20}(?=\S)|(?<=\S)_{1,20}(?!\w)")
 
@@ -78,10 +80,8 @@ def tokens(text: str) -> list[str]:
         >>> tokens("The **door’s** code is 12,480; snake_case, well-known, 2.5mg.")
         ['the', "door's", 'code', 'is', '12,480', 'snake_case', 'well', 'known', '2.5', 'mg']
     """
-    if text.isascii():
-        folded, pattern = text.lower(), _TOKEN_ASCII
-    else:
-        folded, pattern = fold(text).casefold(), _TOKEN
+    ascii_only = text.isascii()
+    folded = text.lower() if ascii_only else fold(text).casefold()
     if "_" in folded:
         folded = _EMPHASIS.sub(" ", folded)
-    return pattern.findall(folded)
+    return _TOKEN_ASCII.findall(folded) if ascii_only else _TOKEN.findall(folded)

@@ -16,8 +16,8 @@ PUBLIC = {
     "GenerationTypeError", "GeneratorSignatureError", "GuardedGenerator", "GuardedStream", "Guardrail",
     "GuardrailError", "InputError", "MissingExtraError", "ModelLoadError", "Outcome", "OutcomeStatus", "Pair",
     "Passage", "Policy", "PolicyError", "RateLimitedError", "RateLimiter", "ReceiptRange", "ReceiptStatus",
-    "ReleaseMode", "Reranker", "ScoringError", "ScoringTimeoutError", "Segment", "SegmentKind", "StreamStateError",
-    "VerdictLabel", "Verification", "Verifier", "__version__",
+    "ReleaseMode", "Reranker", "RerankingError", "ScoringError", "ScoringTimeoutError", "Segment", "SegmentKind",
+    "StreamStateError", "VerdictLabel", "Verification", "Verifier", "__version__",
 }  # fmt: skip
 
 MODULES = sorted(m.name for m in pkgutil.walk_packages(guardrail.__path__, "guardrail.") if "__main__" not in m.name)
