@@ -25,9 +25,9 @@ from guardrail.generation import BoundGenerator
 from guardrail.policy import Policy
 from guardrail.protocols import Clock
 from guardrail.recorder import Recorder
-from guardrail.scoring.claims import needs_check
+from guardrail.scoring.claims import Preceding, needs_check
 from guardrail.scoring.evidence import EvidenceIndex
-from guardrail.scoring.verifier import Verifier
+from guardrail.scoring.verifier import START, Verifier
 from guardrail.text.segmenter import Segmenter
 from guardrail.text.surrogates import SurrogateJoiner
 from guardrail.types import Chunk, ClaimVerdict, ContextState, GenerationRequest, Segment, Verification
@@ -151,7 +151,7 @@ class Pipeline:
         joiner = SurrogateJoiner()
         silence = asyncio.timeout(policy.first_token_timeout_s)
         now = asyncio.get_running_loop().time
-        limit, before, received = "first_token_timeout_s", "", 0
+        limit, before, received = "first_token_timeout_s", START, 0
         try:
             async with silence, aclosing(self._generator.chunks(request)) as chunks:
                 async for chunk in chunks:
@@ -184,7 +184,9 @@ class Pipeline:
         before = await self._cut(work, segmenter, rest, pieces, before)
         await self._submit(work, segmenter.flush(), pieces, before)
 
-    async def _cut(self, work: Work, segmenter: Segmenter, text: str, pieces: Channel[Piece], before: str) -> str:
+    async def _cut(
+        self, work: Work, segmenter: Segmenter, text: str, pieces: Channel[Piece], before: Preceding
+    ) -> Preceding:
         """Cut text into segments; a very long chunk in steps, so that nobody else waits for it."""
         for first in range(0, len(text), _CUT_CHARS):
             segments = segmenter.feed(text[first : first + _CUT_CHARS])
@@ -194,8 +196,10 @@ class Pipeline:
                 await asyncio.sleep(0)
         return before
 
-    async def _submit(self, work: Work, segments: Sequence[Segment], pieces: Channel[Piece], before: str) -> str:
-        """Start scoring and hand the segments on; returns the text that precedes the next segment."""
+    async def _submit(
+        self, work: Work, segments: Sequence[Segment], pieces: Channel[Piece], before: Preceding
+    ) -> Preceding:
+        """Start scoring and hand the segments on; returns what precedes the next segment."""
         scored = self._policy.formula == "evidence"
         for first in range(0, len(segments), _BATCH):
             batch = segments[first : first + _BATCH]
@@ -205,10 +209,10 @@ class Pipeline:
                 work.tasks.add(task)
             for index, segment in enumerate(batch):
                 await pieces.put(Piece(segment, task if needs_check(segment) else None, index))
-            before = batch[-1].text
+                before = before.after(segment)
         return before
 
-    async def _score(self, number: int, batch: Sequence[Segment], before: str) -> list[ClaimVerdict]:
+    async def _score(self, number: int, batch: Sequence[Segment], before: Preceding) -> list[ClaimVerdict]:
         async def check() -> list[ClaimVerdict]:
             return await self._verifier.check(
                 batch, await self._evidence(), state=self._state, question=self._question, before=before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from guardrail.scoring.entailment.lexical import content_words
 from guardrail.scoring.markup import plain
@@ -23,6 +24,7 @@ _LABEL_WORDS = content_words(
 _LINKING = re.compile(
     r"\b(?:of|for|to|in|on|with|and|or|from|by|about|per|vs|at|di|da|del|della|e|von|für|zu|und|de|du|des|et)\b|&"
 )
+_ITEM = re.compile(r"[-*+•·–|]|\(?\w{1,3}[.)]\s")
 _STATEMENT_WORDS = 3
 
 
@@ -60,3 +62,73 @@ def was_cut(text: str) -> bool:
     if not visible or "\n" in text[len(visible) :]:
         return False
     return visible[-1].isalnum() or visible[-1] in ",;:—–-("
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preceding:
+    """What stands before a claim and gives it meaning.
+
+    Attributes:
+        text: The segment before.
+        label: The heading, table header or line ending in a colon that the current list or table stands under.
+    """
+
+    text: str = ""
+    label: str = ""
+
+    def after(self, segment: Segment) -> Preceding:
+        """What stands before the segment that follows ``segment``."""
+        label = self.label
+        body = segment.body
+        if segment.kind is SegmentKind.HEADING or body.rstrip("*_ ").endswith((":", "：")):
+            label = body
+        elif body and not _ITEM.match(body):
+            label = ""
+        return Preceding(text=segment.text, label=label)
+
+
+def claim_of(segment: Segment, preceding: Preceding, *, passages: int) -> str:
+    r"""The words of a segment to check.
+
+    A sentence that was cut gets its beginning back, because a negation may stand there. A table row gets the names of
+    its columns.
+
+    Args:
+        segment: The segment.
+        preceding: What stands before it.
+        passages: How many passages there are, for citation marks.
+
+    Example:
+        >>> row = Segment(start=0, end=15, text="| A1 | 59 EUR |")
+        >>> claim_of(row, Preceding(label="| Model | Price |\n|---|---|"), passages=1)
+        'Model A1: Price 59 EUR'
+    """
+    if segment.kind is SegmentKind.CODE:
+        return segment.body
+    if segment.text.lstrip().startswith("|"):
+        row = _with_columns(preceding.label, segment.body)
+        if row:
+            return plain(row, passages=passages)
+    text = preceding.text + segment.text if was_cut(preceding.text) else segment.text
+    return plain(text, passages=passages)
+
+
+def labelled(claim: str, preceding: Preceding) -> str:
+    """A list item with the label it stands under ("Prohibited: knives"); empty if there is none."""
+    label = plain(preceding.label)
+    if not label or preceding.label.lstrip().startswith("|"):
+        return ""
+    return f"{label.rstrip(':： ')}: {claim}"
+
+
+def _with_columns(header: str, row: str) -> str:
+    names = _cells(header.partition("\n")[0])
+    cells = _cells(row)
+    if len(names) != len(cells) or len(cells) < 2:
+        return ""
+    rest = ", ".join(f"{name} {cell}" for name, cell in zip(names[1:], cells[1:], strict=True) if cell)
+    return f"{names[0]} {cells[0]}: {rest}"
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")] if "|" in line else []

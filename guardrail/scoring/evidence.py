@@ -28,12 +28,14 @@ class Sentence:
     Attributes:
         index: Position over all passages.
         span: Where it stands.
+        said: The sentence; for structured passages the fact in words.
         words: Its tokens.
         count: How many words it counts for in the evidence budget.
     """
 
     index: int
     span: EvidenceSpan
+    said: str = field(repr=False)
     words: tuple[str, ...] = field(repr=False)
     count: int
 
@@ -76,23 +78,24 @@ class EvidenceIndex:
         self._twins: dict[int, list[str]] = {}
         seen: dict[tuple[str, ...], int] = {}
         for passage in passages:
-            for piece in segment(passage.text):
-                words = tuple(tokens(piece.text))
+            for start, end, said in _pieces(passage.text):
+                words = tuple(tokens(said))
                 if not words:
                     continue
-                wording = tuple(fold(piece.body).casefold().split())
+                wording = tuple(fold(said).casefold().split())
                 if wording in seen:
                     self._twins.setdefault(seen[wording], []).append(passage.id)
                     continue
                 seen[wording] = len(self.sentences)
-                self._add(passage.id, piece.body_start, piece.body_end, piece.body, words)
+                self._add(passage, start, end, said, words)
         total = len(self.sentences)
         self._idf = {word: math.log(1 + total / len(found)) for word, found in self._postings.items()}
 
-    def _add(self, passage_id: str, start: int, end: int, text: str, words: tuple[str, ...]) -> None:
+    def _add(self, passage: Passage, start: int, end: int, said: str, words: tuple[str, ...]) -> None:
         index = len(self.sentences)
-        span = EvidenceSpan(passage_id=passage_id, start=start, end=end, text=text)
-        self.sentences.append(Sentence(index=index, span=span, words=words, count=max(1, len(text.split()))))
+        span = EvidenceSpan(passage_id=passage.id, start=start, end=end, text=passage.text[start:end])
+        count = max(1, len(said.split()))
+        self.sentences.append(Sentence(index=index, span=span, said=plain(said), words=words, count=count))
         for word in set(words):
             self._postings[word].append(index)
 
@@ -154,7 +157,7 @@ class EvidenceIndex:
         wanted = content_words(question)
         if len(wanted) < 2:
             return False
-        return any(wanted < content_words(s.span.text) for s in self.sentences)
+        return any(wanted < content_words(s.said) for s in self.sentences)
 
     def _scores(self, claim: str, before: str) -> dict[int, float]:
         wanted: dict[str, float] = dict.fromkeys(tokens(before), 0.5) if before else {}
@@ -185,11 +188,16 @@ class EvidenceIndex:
                 break
         ordered = sorted(chosen, key=lambda s: s.index)
         return Window(
-            premise=" ".join(plain(s.span.text) for s in ordered),
+            premise=" ".join(s.said for s in ordered),
             sentences=tuple(chosen),
             words=tuple(word for s in ordered for word in s.words),
             twins=tuple(pid for s in chosen for pid in self._twins.get(s.index, ())),
         )
+
+
+def _pieces(text: str) -> list[tuple[int, int, str]]:
+    """The sentences of a passage with their offsets."""
+    return [(piece.body_start, piece.body_end, piece.body) for piece in segment(text)]
 
 
 def _distinct(windows: Sequence[Window]) -> list[Window]:

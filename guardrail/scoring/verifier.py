@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from guardrail.context import as_passages
 from guardrail.errors import InputError, ScoringError
 from guardrail.policy import Policy, as_policy, decide_answer
 from guardrail.protocols import Pair
-from guardrail.scoring.claims import leans_on_context, needs_check, was_cut
+from guardrail.scoring.claims import Preceding, claim_of, labelled, leans_on_context, needs_check
 from guardrail.scoring.clashes import find_clashes
 from guardrail.scoring.delta_r import ROUNDING, WindowSignals, delta_r, judge
 from guardrail.scoring.entailment import LexicalEntailment, as_entailment, default_entailment
@@ -23,6 +24,8 @@ from guardrail.text.segmenter import Segmenter
 from guardrail.text.tokens import tokens
 from guardrail.types import (
     ClaimVerdict,
+    Clash,
+    ClashKind,
     ContextState,
     EntailmentScore,
     Segment,
@@ -30,7 +33,9 @@ from guardrail.types import (
     Verification,
 )
 
+START = Preceding()
 _BATCH = 16
+_REVERSALS = (ClashKind.ANTONYM, ClashKind.NEGATION, ClashKind.MODALITY)
 _INLINE_CHARS = 20_000
 
 
@@ -113,7 +118,7 @@ class Verifier:
         *,
         state: ContextState,
         question: str = "",
-        before: str = "",
+        before: Preceding = START,
     ) -> list[ClaimVerdict]:
         """Score segments in one batch (evidence formula).
 
@@ -122,7 +127,7 @@ class Verifier:
             index: The context.
             state: Whether there is something to check against.
             question: What the user asked.
-            before: Text that precedes the first segment in the answer.
+            before: What precedes the first segment in the answer.
 
         Returns:
             One verdict per segment.
@@ -145,32 +150,26 @@ class Verifier:
         *,
         state: ContextState,
         question: str = "",
-        before: str = "",
+        before: Preceding = START,
     ) -> list[list[tuple[Window, WindowSignals]]]:
         """What :meth:`check` judges from: per segment its windows of evidence, each with its signals.
 
         Thresholds are fitted on this, as it does not depend on δ or the lexical weight. Arguments, errors and
         cancellation are those of :meth:`check`; segments that are not scored get an empty list.
         """
-        jobs: list[tuple[str, list[Window]]] = []
+        jobs: list[_Job] = []
         preceding = before
         for segment in segments:
-            claim, windows = "", []
+            job = _Job(claim="", labelled="", windows=())
             if needs_check(segment) and state is ContextState.GIVEN:
-                claim = self._claim(segment, preceding, index)
-                context = _last_sentence(preceding) if leans_on_context(claim) else ""
+                claim = claim_of(segment, preceding, passages=len(index.passages))
+                context = plain(preceding.text)[-300:] if leans_on_context(claim) else ""
                 windows = index.select(claim, before=context, max_words=self.policy.evidence_words)
-            jobs.append((claim, windows))
-            preceding = segment.text
-        scores = iter(await self._score([Pair(w.premise, claim) for claim, windows in jobs for w in windows]))
-        return [[(w, _signals(claim, w, next(scores), question)) for w in windows] for claim, windows in jobs]
-
-    def _claim(self, segment: Segment, preceding: str, index: EvidenceIndex) -> str:
-        """The words to check: those of the segment, with the beginning of its sentence if that was cut off."""
-        if segment.kind is SegmentKind.CODE:
-            return segment.body
-        text = preceding + segment.text if was_cut(preceding) else segment.text
-        return plain(text, passages=len(index.passages))
+                job = _Job(claim=claim, labelled=labelled(claim, preceding), windows=tuple(windows))
+            jobs.append(job)
+            preceding = preceding.after(segment)
+        scores = iter(await self._score([Pair(w.premise, job.claim) for job in jobs for w in job.windows]))
+        return [[(w, _signals(job, w, next(scores), question)) for w in job.windows] for job in jobs]
 
     async def verify_reference(
         self, answer: str, segments: Sequence[Segment], index: EvidenceIndex, state: ContextState
@@ -233,11 +232,12 @@ class Verifier:
     ) -> list[ClaimVerdict]:
         """Check in batches, so that a long answer neither blocks the event loop nor needs all its pairs at once."""
         verdicts: list[ClaimVerdict] = []
-        before = ""
+        before = START
         for first in range(0, len(segments), _BATCH):
             batch = segments[first : first + _BATCH]
             verdicts += await self.check(batch, index, state=state, question=question, before=before)
-            before = batch[-1].text
+            for segment in batch:
+                before = before.after(segment)
             await asyncio.sleep(0)
         return verdicts
 
@@ -341,16 +341,34 @@ def _why_unscored(segment: Segment) -> str:
     return "no_context" if segment.kind.checked else "kind"
 
 
-def _signals(claim: str, window: Window, score: EntailmentScore, question: str) -> WindowSignals:
-    evidence = [s.span.text for s in window.sentences]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """A claim, the same under its label, and its windows of evidence."""
+
+    claim: str
+    labelled: str
+    windows: tuple[Window, ...]
+
+
+def _signals(job: _Job, window: Window, score: EntailmentScore, question: str) -> WindowSignals:
     return WindowSignals(
         passage_ids=window.passage_ids,
         twins=window.twins,
-        rouge_l=lcs_precision(tokens(claim), window.words),
+        rouge_l=lcs_precision(tokens(job.claim), window.words),
         entailment=float(score.entailment),
         contradiction=None if score.contradiction is None else float(score.contradiction),
-        clashes=find_clashes(claim, evidence, question=question or None),
+        clashes=_clashes(job, window, question),
     )
+
+
+def _clashes(job: _Job, window: Window, question: str) -> tuple[Clash, ...]:
+    evidence = [s.said for s in window.sentences]
+    own = find_clashes(job.claim, evidence, question=question or None)
+    if not job.labelled:
+        return own
+    # The words of a label need not be in the evidence, so only what they reverse counts.
+    under_label = find_clashes(job.labelled, evidence, question=question or None)
+    return own + tuple(c for c in under_label if c.contradicts and c.kind in _REVERSALS and c not in own)
 
 
 def _ngram_overlap(verdict: ClaimVerdict) -> tuple[float, float]:
@@ -368,10 +386,6 @@ def _ids(signals: Iterable[WindowSignals]) -> tuple[str, ...]:
     found = list(signals)
     single = [s for s in found if len(s.passage_ids) == 1]
     return tuple(dict.fromkeys(pid for s in single or found for pid in (*s.passage_ids, *s.twins)))
-
-
-def _last_sentence(text: str) -> str:
-    return plain(text)[-300:]
 
 
 def _forbid_running_loop(instead: str) -> None:

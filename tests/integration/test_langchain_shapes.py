@@ -223,6 +223,23 @@ async def test_a_chat_model_as_generator_gets_the_question():
     assert QUESTION in str(model.seen[0][0].content)
 
 
+async def test_a_regeneration_is_told_what_failed():
+    """A model that is handed over without a prompt, and a chain whose prompt asks for it."""
+    model = chat_model(message_chunks(WRONG), message_chunks(ONE))
+    assert (await guard_for(ONE).run(model, question=QUESTION, context=[HALL])).accepted
+    first, second = (str(messages[0].content) for messages in model.seen)
+    assert WRONG not in first
+    assert WRONG in second
+
+    model = chat_model(message_chunks(WRONG), message_chunks(ONE))
+    prompt = ChatPromptTemplate.from_template("{question} {context} attempt {attempt}, not: {failed_claims}")
+    assert (await guard_for(ONE).run(prompt | model, question=QUESTION, context=[HALL])).accepted
+    first, second = (str(messages[0].content) for messages in model.seen)
+    assert "attempt 1, not: []" in first
+    assert "attempt 2" in second
+    assert WRONG in second
+
+
 async def test_a_runnable_that_raises():
     def boom(given: Any) -> str:
         raise OSError("gone")

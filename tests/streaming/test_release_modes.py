@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from guardrail import (
+    DeadlineExceededError,
     Decision,
     EntailmentScore,
     Guardrail,
@@ -18,6 +19,7 @@ from guardrail import (
     ReceiptStatus,
     ReleaseMode,
     ScoringError,
+    ScoringTimeoutError,
     StreamStateError,
 )
 from guardrail.events import Finished, Held, Regenerating, Released, Retracted, RunEnded
@@ -682,3 +684,49 @@ async def test_a_later_attempt_that_hangs_ends_the_loop(limits: dict[str, float]
         assert (outcome.status, outcome.text) == (OutcomeStatus.BEST_ATTEMPT, WRONG)
     else:
         assert (outcome.status, outcome.text) == (OutcomeStatus.REFUSED, rules.refusal)
+
+
+async def test_attempts_say_why_they_ended():
+    async def hangs(question: str) -> Any:
+        yield ONE[:5]
+        await asyncio.Event().wait()
+
+    stream = guard_for(ONE, policy=policy(timeout_s=0.05)).stream(hangs, question=QUESTION, context=CONTEXT)
+    with pytest.raises(DeadlineExceededError) as caught:
+        await stream.outcome()
+    assert [a.reason for a in caught.value.outcome.attempts] == ["timeout"]
+
+    recorder = Recorder()
+    stream = guard_for(ONE, observers=[recorder]).stream(hangs, question=QUESTION, context=CONTEXT)
+    task = asyncio.create_task(stream.outcome())
+    await turns(20)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    (ended,) = [e for e in recorder.events if isinstance(e, RunEnded)]
+    assert [a.reason for a in ended.outcome.attempts] == ["cancelled"]
+
+
+async def test_a_time_limit_of_scoring_and_a_scorers_own_time_out_are_told_apart():
+    class Slow:
+        model_id = "slow"
+
+        async def score(self, pairs: Any) -> Any:
+            await asyncio.Event().wait()
+
+    class Own:
+        model_id = "own"
+
+        async def score(self, pairs: Any) -> Any:
+            raise TimeoutError("the model server did not answer")
+
+    rules = policy(scoring_timeout_s=0.05)
+    errors = []
+    for entailment in (Slow(), Own()):
+        guard = Guardrail(policy=rules, entailment=entailment, observers=[])
+        outcome = await guard.run(ScriptedGenerator(ONE), question=QUESTION, context=CONTEXT)
+        assert (outcome.status, outcome.reason) == (OutcomeStatus.REFUSED, "scoring_error")
+        errors.append(outcome.error)
+    assert isinstance(errors[0], ScoringTimeoutError)
+    assert isinstance(errors[1], ScoringError)
+    assert not isinstance(errors[1], ScoringTimeoutError)
+    assert isinstance(errors[1].__cause__, TimeoutError)
