@@ -15,7 +15,7 @@ from guardrail.types import Attempt, Chunk, ClaimVerdict, FailedClaim, Segment, 
 _PUNCTUATION = ".,;:!?…\"'()[]*_。！？、"
 
 
-_SENTENCE_WORDS = 3  # "Yes.", table rules and the like may stand twice
+_SENTENCE_WORDS = 3  # a claim of fewer words ("Yes.") may stand twice; a greeting or heading may not
 
 
 class Piece:
@@ -72,7 +72,8 @@ class Work:
         self.whole: Verification | None = None
         self._length = sum(len(v.segment.text) for v in prefix)
         wordings = [w for v in prefix if (w := words_of(v.segment.text))]
-        self._prefix = frozenset(w for w in wordings if len(w) >= _SENTENCE_WORDS)
+        exempt = {words_of(v.segment.text) for v in prefix if not v.segment.kind.checked}
+        self._prefix = frozenset(w for w in wordings if len(w) >= _SENTENCE_WORDS or w in exempt)
         self._last = wordings[-1] if wordings else ()
         self._dropped: tuple[str, ...] = ()
 

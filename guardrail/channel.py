@@ -29,7 +29,7 @@ class Channel(Generic[T]):
         self._maxsize = maxsize
         self._on_get = on_get
         self._getter: asyncio.Future[None] | None = None
-        self._putters: deque[asyncio.Future[None]] = deque()
+        self._putters: list[asyncio.Future[None]] = []
         self._closed = False
         self._error: BaseException | None = None
 
@@ -58,13 +58,8 @@ class Channel(Generic[T]):
             self._putters.append(turn)
             try:
                 await turn
-            except asyncio.CancelledError:
-                if turn.done() and not turn.cancelled():
-                    self._wake_putter()  # the turn was this sender's: pass it on
-                raise
             finally:
-                if turn in self._putters:
-                    self._putters.remove(turn)
+                self._putters.remove(turn)
 
     def close(self, error: BaseException | None = None) -> None:
         """End the channel; the receiver gets what is queued, then the error or the end. Idempotent."""
@@ -93,17 +88,11 @@ class Channel(Generic[T]):
             finally:
                 self._getter = None
         item = self._items.popleft()
-        self._wake_putter()
+        for turn in self._putters:  # all of them: each looks again whether its turn has come
+            _wake(turn)
         if self._on_get is not None:
             self._on_get(item)
         return item
-
-    def _wake_putter(self) -> None:
-        while self._putters:
-            turn = self._putters.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
 
 
 def _wake(waiter: asyncio.Future[None] | None) -> None:

@@ -293,7 +293,6 @@ class Run:
         try:
             async with self._pipeline.open(work, request) as pieces:
                 await self._gate.take(work, pieces, live=live)
-                work.decided_at = plan.clock()
             if work.complete:
                 await self._judge(work)
                 if work.accepted and live:

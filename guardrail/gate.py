@@ -55,7 +55,9 @@ class Gate:
             except ChannelEnd:
                 work.complete = not work.reason
                 return
-            verdict = work.take(await self._verdict(work, piece))
+            found = await self._verdict(work, piece)
+            work.decided_at = self._plan.clock()
+            verdict = work.take(found)
             if verdict is None:
                 continue
             self._recorder.notify(Checked(attempt=work.number, verdict=verdict))

@@ -189,7 +189,7 @@ def _plan(generator: Callable[..., Any]) -> _Arguments:
             positional.extend(by_position)
         elif parameter.kind is parameter.VAR_KEYWORD:
             if not has_args:
-                taken = set(keywords.values()) | set(positional)
+                taken = set(keywords.values()) | set(positional) | set(fixed)
                 rest = ("question", "context", "passages", "attempt", "released_text", "failed_claims")
                 keywords |= {name: name for name in rest if name not in taken}
         else:

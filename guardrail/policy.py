@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from guardrail.errors import PolicyError
 from guardrail.text.kinds import is_assent
-from guardrail.types import Attempt, ClaimVerdict, ContextState, ReleaseMode, SegmentKind, VerdictLabel
+from guardrail.types import Attempt, ClaimVerdict, ClashKind, ContextState, ReleaseMode, SegmentKind, VerdictLabel
 
 Formula = Literal["evidence", "reference"]
 OnExhausted = Literal["refuse", "best"]
@@ -379,6 +379,10 @@ def why_failed(verdict: ClaimVerdict) -> str:
     clashes = [c for c in verdict.clashes if c.contradicts and c.evidence_text]
     if clashes:
         clash = clashes[0]
+        if clash.kind is ClashKind.NEGATION:
+            return f"the passages say the opposite about {clash.claim_text!r}"
+        if clash.kind is ClashKind.ROLE:
+            return "the passages have it the other way round"
         return f"the passages say {clash.evidence_text!r}, not {clash.claim_text!r}"
     if verdict.verdict is VerdictLabel.CONTRADICTED:
         return "the passages say otherwise"

@@ -21,6 +21,12 @@ Replay recorded answers through the guard.
 
 FILE holds prompts with several answers each, labelled as grounded or hallucinated; each answer takes the place of
 one attempt of a model. The report says what readers would have seen without the guard, and what they see with it."""
+_QUALITY = """\
+Measure the verifier on answers that people have labelled.
+
+SET is the name of a file of DIR without its ending, or a path; without SET, all of DIR are measured. Each line of such
+a file (.jsonl.gz or .jsonl) has context, answer or claim, and label: 1 fully supported, 0 hallucinated. Hallucinated
+is the positive class; an answer is stopped if the policy does not accept it."""
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -86,6 +92,25 @@ def _add_bench(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     replay.add_argument("--json", action="store_true", help="print one JSON object")
     replay.add_argument("--no-color", action="store_true", help="no colours (as with NO_COLOR in the environment)")
     replay.set_defaults(command=_replay)
+    _add_quality(kinds)
+
+
+def _add_quality(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    quality = kinds.add_parser(
+        "quality",
+        help="measure the verifier on labelled answers",
+        description=_QUALITY,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    quality.add_argument("sets", nargs="*", metavar="SET", help="what to measure; default: every file of DIR")
+    quality.add_argument(
+        "--data", metavar="DIR", help="the labelled files; default: shared/data/eval beside the repository"
+    )
+    quality.add_argument("--policy", choices=sorted(POLICIES), default="balanced", help="default: balanced")
+    quality.add_argument("--limit", type=_positive, metavar="N", help="measure only the first N answers of each set")
+    quality.add_argument("--json", action="store_true", help="print one JSON object, with confidence intervals")
+    quality.add_argument("--no-color", action="store_true", help="no colours (as with NO_COLOR in the environment)")
+    quality.set_defaults(command=_quality)
 
 
 def _positive(text: str) -> int:
@@ -111,3 +136,9 @@ def _replay(arguments: argparse.Namespace) -> int:
     from guardrail.cli.bench import bench_replay
 
     return bench_replay(arguments)
+
+
+def _quality(arguments: argparse.Namespace) -> int:
+    from guardrail.cli.bench import bench_quality
+
+    return bench_quality(arguments)

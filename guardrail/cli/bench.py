@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,11 +12,18 @@ from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from guardrail.cli import EXIT_OK
-from guardrail.cli.console import describe_judge, open_console
+from guardrail.cli.console import count, describe_judge, open_console
+from guardrail.errors import InputError
+from guardrail.evaluation.quality import QualityReport, QualityRow, measure
 from guardrail.evaluation.replay import ReplayReport, ReplayRow, replay
+from guardrail.scoring.verifier import Verifier
 
+_ENDINGS = (".jsonl.gz", ".jsonl")
+_REPOSITORY = Path(__file__).resolve().parent.parent.parent
+_DATA = _REPOSITORY.parent / "shared" / "data" / "eval"
 _ROWS: tuple[tuple[str, Callable[[ReplayRow], str]], ...] = (
     ("prompts", lambda row: str(row.prompts)),
     ("hallucinated without the guard", lambda row: _percent(row.hallucinated_without)),
@@ -27,6 +34,16 @@ _ROWS: tuple[tuple[str, Callable[[ReplayRow], str]], ...] = (
     ("generator calls per prompt", lambda row: _number(row.attempts_mean, 2)),
     ("scoring per claim, ms", lambda row: _number(row.ms_per_claim, 1)),
 )
+_QUALITY_COLUMNS: dict[str, Callable[[QualityRow], str]] = {
+    "n": lambda row: str(row.n),
+    "AUROC": lambda row: _number(row.auroc, 3),
+    "F1": lambda row: _number(row.f1, 3),
+    "P": lambda row: _number(row.precision, 3),
+    "R": lambda row: _number(row.recall, 3),
+    "bal.\nacc.": lambda row: _number(row.balanced_accuracy, 3),
+    "grounded\nreleased": lambda row: _percent(row.grounded_released),
+    "ms/\nclaim": lambda row: _number(row.ms_per_claim, 1),
+}
 
 
 def bench_replay(arguments: argparse.Namespace) -> int:
@@ -41,7 +58,7 @@ def bench_replay(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: If the file cannot be used.
     """
-    with _progress(open_console(no_color=arguments.no_color, stderr=True)) as advance:
+    with _progress(open_console(no_color=arguments.no_color, stderr=True), "replaying") as advance:
         report = replay(Path(arguments.file), policy=arguments.policy, limit=arguments.limit, progress=advance)
     if arguments.json:
         print(json.dumps(report.to_json(), ensure_ascii=False, allow_nan=False, indent=2))
@@ -50,15 +67,75 @@ def bench_replay(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
+def bench_quality(arguments: argparse.Namespace) -> int:
+    """Measure the verifier on labelled answers and report.
+
+    Args:
+        arguments: What :func:`guardrail.cli.arguments.build_parser` made of the command line.
+
+    Returns:
+        The exit status, 0.
+
+    Raises:
+        InputError: If there is no such set, or a file cannot be used.
+    """
+    paths = _find_sets(arguments.sets, arguments.data)
+    verifier = Verifier(policy=arguments.policy)
+    console = open_console(no_color=arguments.no_color, stderr=True)
+    sets = {}
+    for name, path in paths.items():
+        with _progress(console, name) as advance:
+            sets[name] = measure(path, verifier=verifier, limit=arguments.limit, progress=advance)
+    policy = verifier.policy
+    report = QualityReport(policy=policy.name, scorer=verifier.scorer, delta=policy.delta, sets=sets)
+    if arguments.json:
+        print(json.dumps(report.to_json(), ensure_ascii=False, allow_nan=False, indent=2))
+    else:
+        _print_quality(open_console(no_color=arguments.no_color), report)
+    return EXIT_OK
+
+
+def _find_sets(names: Sequence[str], data: str | None) -> dict[str, Path]:
+    """The files to measure, by name, in the order in which they were asked for."""
+    folder = _DATA if data is None else Path(data)
+    if data is not None and not folder.is_dir():
+        raise InputError(f"--data {data}: there is no such folder")
+    inside = sorted(p for p in folder.glob("*") if p.name.endswith(_ENDINGS) and p.is_file())
+    if not inside and not names:
+        missing = "there are no labelled files beside the repository" if data is None else f"{folder} has no *.jsonl.gz"
+        raise InputError(f"{missing}; name a folder of them: --data DIR")
+    found: dict[str, Path] = {}
+    for path in [_find_set(name, folder, inside) for name in names] if names else inside:
+        name = _set_name(path)
+        if found.setdefault(name, path).resolve() != path.resolve():
+            raise InputError(f"two sets are called {name}: {found[name]} and {path}")
+    return found
+
+
+def _find_set(name: str, folder: Path, inside: Sequence[Path]) -> Path:
+    for path in (Path(name), *(folder / f"{name}{ending}" for ending in ("", *_ENDINGS))):
+        if path.is_file():
+            return path
+    there = f"{folder} has {', '.join(map(_set_name, inside))}" if inside else "name its folder with --data DIR"
+    raise InputError(f"{name}: there is no such file and no such set; {there}")
+
+
+def _set_name(path: Path) -> str:
+    for ending in _ENDINGS:
+        if path.name.endswith(ending):
+            return path.name.removesuffix(ending)
+    return path.name
+
+
 @contextmanager
-def _progress(console: Console) -> Iterator[Callable[[int, int], None] | None]:
+def _progress(console: Console, label: str) -> Iterator[Callable[[int, int], None] | None]:
     """A bar on standard error; nothing when that is not a terminal."""
     if not console.is_terminal:
         yield None
         return
-    columns = (TextColumn("replaying"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("replaying", total=None)
+        task = bar.add_task(label, total=None)
 
         def advance(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
@@ -77,6 +154,27 @@ def _print(console: Console, report: ReplayReport) -> None:
     console.print(table)
     console.print()
     console.print(f"policy {report.policy} · judged by {describe_judge(report.scorer)}", style="dim")
+
+
+def _print_quality(console: Console, report: QualityReport) -> None:
+    table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
+    table.add_column("set", overflow="fold")
+    for heading in _QUALITY_COLUMNS:
+        table.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
+    skipped = []
+    for name, found in report.sets.items():
+        for label, row in ((name, found.overall), *((f"  {task}", row) for task, row in found.by_task.items())):
+            table.add_row(Text(label), *(cell(row) for cell in _QUALITY_COLUMNS.values()))
+        if found.overall.skipped:
+            reasons = ", ".join(f"{reason} {number}" for reason, number in found.overall.skipped.items())
+            skipped.append(f"{name}: {count(sum(found.overall.skipped.values()), 'answer')} skipped ({reasons})")
+    console.print(table)
+    console.print()
+    for line in skipped:
+        console.print(Text(line, style="yellow"))
+    console.print("P, R, F1 of finding the hallucinated answers; R is the share that is stopped", style="dim")
+    judge = describe_judge(report.scorer)
+    console.print(Text(f"policy {report.policy} · δ {report.delta:g} · judged by {judge}", style="dim"))
 
 
 def _percent(share: float | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,7 +53,7 @@ def read_answers(path: Path) -> Iterator[LabelledAnswer]:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield _row(line, path, number)
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise InputError(f"cannot read {path}: {type(error).__name__}: {error}") from error
 
 

@@ -43,6 +43,8 @@ def needs_check(segment: Segment) -> bool:
     """
     if segment.kind is not SegmentKind.HEADING:
         return segment.kind.checked
+    if not any(map(str.isalpha, segment.text)) and any(map(str.isdigit, segment.text)):
+        return True  # "[50]" alone is a citation mark only if there is a passage of that number
     return any(_may_state(cell) for line in segment.text.splitlines() for cell in line.split("|"))
 
 

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 
 from guardrail.scoring.identifier_clashes import code_clashes, quote_clashes
 from guardrail.scoring.statements import Statement, analyse
+from guardrail.scoring.symbol_clashes import symbol_clashes
 from guardrail.scoring.value_clashes import question_context, value_clashes
 from guardrail.scoring.wording_clashes import wording_clashes
 from guardrail.text.tokens import fold, tokens
-from guardrail.types import Clash
+from guardrail.types import Clash, ClashKind
 
 _FENCE = re.compile(
     r"(?:```|~~~)[^\S\n]*(?:(?:bash|sh|shell|console|python|py|json|yaml|text|js|ts)\b)?(.*?)(?:```|~~~|\Z)", re.S
@@ -24,6 +25,11 @@ _ANSWERS = {
     **dict.fromkeys(("yes", "true", "correct", "sì", "vero", "ja", "oui", "sí"), True),
     **dict.fromkeys(("no", "false", "incorrect", "falso", "nein", "non"), False),
 }
+_DENIAL = re.compile(
+    r"\s*(?:it is|it's|it would be|it was|that is|that's) (?:not (?:true|correct|right|the case)|untrue|false|wrong|"
+    r"incorrect)(?: to (?:say|claim|assume))? that ",
+    re.IGNORECASE,
+)
 _LEAD = re.compile(r"^\s*(?:true or false|yes or no|is it true that|vero o falso)\s*[:,?]?\s*", re.IGNORECASE)
 
 
@@ -55,14 +61,24 @@ def find_clashes(claim: str, evidence: Sequence[str], *, question: str | None = 
         return tuple(code_clashes(code[1], statements))
     if _is_copied(claim, statements):
         return ()
+    denial = _DENIAL.match(claim)
+    if denial:
+        return _denied(denial[0], find_clashes(claim[denial.end() :], evidence, question=question))
     statement = analyse(claim)
     answer = _ANSWERS.get(" ".join(tokens(claim)))
     if answer is not None and question:
         statement = analyse(_as_statement(question, holds=answer))
     context = question_context(statement, analyse(question) if question else None)
     found = value_clashes(statement, statements, context) + wording_clashes(statement, statements)
-    found += quote_clashes(statement, statements)
+    found += quote_clashes(statement, statements) + symbol_clashes(claim, [s.text for s in statements])
     return tuple(dict.fromkeys(found))
+
+
+def _denied(words: str, inner: tuple[Clash, ...]) -> tuple[Clash, ...]:
+    """"It is not true that X" clashes with evidence to which X has no objection."""
+    if any(clash.contradicts for clash in inner):
+        return ()
+    return (Clash(kind=ClashKind.NEGATION, claim_text=words.strip(), evidence_text=""), *inner)
 
 
 def _as_statement(question: str, *, holds: bool) -> str:

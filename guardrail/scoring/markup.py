@@ -14,6 +14,16 @@ _LINK = re.compile(r"!?\[([^\[\]\n]{0,300})\]\(([^\s()]{1,500})(?:\s+\"[^\"\n]{0
 _EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|~~)(?=\S)(.{1,300}?)(?<=\S)\1(?!\w)", re.S)
 _STARS = re.compile(r"\*{2,3}")
 _SPACES = re.compile(r"\s+")
+_MAX_ITEM = 30
+_UNIT_STARTS = ("mg ", "ml ", "kg ", "km ", "cm ", "mm ", "µg ", "mg.", "ml.", "kg.", "% o", "eur", "usd")
+
+
+def _without_marker(match: re.Match[str]) -> str:
+    """A number before a small letter, or a large one, is no list marker: "50) mg", "(50) mg is the daily dose"."""
+    number = re.search(r"\d+", match[0])
+    if number and (int(number[0]) > _MAX_ITEM or match.string[match.end() : match.end() + 3] in _UNIT_STARTS):
+        return match[0][number.start() :].replace(")", "").replace(".", "")
+    return ""
 
 
 def plain(text: str, *, passages: int | None = None) -> str:
@@ -33,7 +43,7 @@ def plain(text: str, *, passages: int | None = None) -> str:
         >>> plain("- The **dam** is 212 m high [1].\n")
         'The dam is 212 m high.'
     """
-    stripped = _LINE_MARKER.sub("", text)
+    stripped = _LINE_MARKER.sub(_without_marker, text)
     stripped = _LINK.sub(r"\1 (\2)", stripped)
     stripped = _CITATION.sub(lambda mark: "" if passages is None or int(mark[1]) <= passages else mark[0], stripped)
     if "*" in stripped or "_" in stripped or "~" in stripped:

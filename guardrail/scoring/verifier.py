@@ -164,7 +164,8 @@ class Verifier:
             if needs_check(segment) and state is ContextState.GIVEN:
                 claim = claim_of(segment, preceding, passages=len(index.passages))
                 context = plain(preceding.text)[-300:] if leans_on_context(claim) else ""
-                windows = index.select(claim, before=context, max_words=self.policy.evidence_words)
+                room = max(self.policy.evidence_words, len(claim.split()) * 5 // 4)  # a long claim needs as much evidence
+                windows = index.select(claim, before=context, max_words=room) if claim else []
                 job = _Job(claim=claim, labelled=labelled(claim, preceding), windows=tuple(windows))
             jobs.append(job)
             preceding = preceding.after(segment)

@@ -58,6 +58,7 @@ _CITATION = re.compile(
     r"(?=\s{0,3}(?:[.,;:!?)\]…]|(?:(?:and|or|e|und|et)\s)?\[|$))"
 )
 _LIST_MARK = re.compile(r"^[ \t>]*(?:#{1,6}[ \t]+)?(?:[-*+•‣◦][ \t]+)?(?:(\d{1,3}[.)])[ \t]+(?=\S))?", re.MULTILINE)
+_MAX_ITEM = 30
 _EMPHASIS = re.compile(r"(?<!\d)\*+|\*+(?!\d)|(?<!\w)_{1,20}|_{1,20}(?!\w)|~~")
 _MAX_TRAILING = ".,;:!?)*_>'\""
 
@@ -110,6 +111,8 @@ def _blank_marks(match: re.Match[str]) -> str:
     if number:
         following = match.string[match.end() : match.end() + 12].lower().split()
         if following and following[0].strip(".,") in MONTHS:  # "3. Juni" is a date
+            return match.group()
+        if int(number[:-1]) > _MAX_ITEM:  # "50. is the daily dose"
             return match.group()
     return " " * len(match.group())
 

@@ -2,7 +2,7 @@
 
 Usage::
 
-    python -m tests.benchmarks.fit_policy [--train FILE ...] [--limit N] [--entailment lexical]
+    python -m tests.benchmarks.fit_policy [--train FILE ...] [--limit N]
 
 For each weight it prints the AUROC of the worst-claim ΔR, and for several aims the δ that meets them on the training
 answers with what that δ does. Nothing is written: a person decides and puts the values into ``guardrail/policy.py``.
@@ -18,11 +18,12 @@ from pathlib import Path
 
 from guardrail.context import as_passages
 from guardrail.evaluation.datasets import LabelledAnswer, read_answers
+from guardrail.evaluation.figures import Confusion, auroc
+from guardrail.evaluation.quality import answer_score
 from guardrail.scoring.delta_r import WindowSignals, judge
 from guardrail.scoring.evidence import EvidenceIndex
 from guardrail.scoring.verifier import Verifier
 from guardrail.text.segmenter import segment
-from guardrail.types import VerdictLabel
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "train"
 TRAIN = ("ragtruth_qa_train_4models.jsonl.gz", "ragtruth_extra_train_summary_qa.jsonl.gz")
@@ -44,35 +45,9 @@ async def collect(rows: Sequence[LabelledAnswer]) -> list[Answer]:
 
 
 def score(claims: list[list[WindowSignals]], weight: float) -> float:
-    """Worst-claim ΔR, with contradicted claims above everything else: that is how the gate orders answers."""
-    worst = 0.0
-    for windows in claims:
-        label, ground = judge(windows, delta=1.0, lexical_weight=weight)
-        worst = max(worst, 1.0 if label is VerdictLabel.CONTRADICTED else ground.delta_r(weight))
-    return worst
-
-
-def auroc(scores: Sequence[float], bad: Sequence[bool]) -> float:
-    """P(a hallucinated answer scores higher than a grounded one), ties count half."""
-    order = sorted(range(len(scores)), key=lambda i: scores[i])
-    rank_sum, position = 0.0, 0
-    for _, group in itertools.groupby(order, key=lambda i: scores[i]):
-        members = list(group)
-        mean_rank = position + (len(members) + 1) / 2
-        rank_sum += mean_rank * sum(bad[i] for i in members)
-        position += len(members)
-    positives = sum(bad)
-    negatives = len(bad) - positives
-    return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
-
-
-def figures(scores: Sequence[float], bad: Sequence[bool], delta: float) -> tuple[float, float, float]:
-    """F1 of the hallucinated class, share of grounded answers released, share of hallucinated ones stopped."""
-    stopped = sum(b and s > delta for s, b in zip(scores, bad, strict=True))
-    wrong = sum(not b and s > delta for s, b in zip(scores, bad, strict=True))
-    positives = sum(bad)
-    f1 = 2 * stopped / (positives + stopped + wrong) if stopped else 0.0
-    return f1, 1 - wrong / (len(bad) - positives), stopped / positives
+    """Where an answer stands in the order in which answers are stopped; see :func:`answer_score`."""
+    judged = (judge(windows, delta=1.0, lexical_weight=weight) for windows in claims)
+    return answer_score((label, ground.delta_r(weight)) for label, ground in judged)
 
 
 def main() -> None:
@@ -84,19 +59,21 @@ def main() -> None:
     rows = [row for path in arguments.train for row in itertools.islice(read_answers(path), arguments.limit)]
     answers = asyncio.run(collect(rows))
     bad = [not grounded for grounded, _ in answers]
+    if len(set(bad)) < 2:
+        parser.error("thresholds need answers of both kinds, hallucinated and grounded")
     print(f"{len(answers)} answers, {sum(bad)} hallucinated")
     print("weight auroc  aim                  delta    f1  grounded_released  hallucinated_stopped")
     grid = [i / 200 for i in range(200)]
     for weight in WEIGHTS:
         scores = [score(claims, weight) for _, claims in answers]
-        table = {delta: figures(scores, bad, delta) for delta in grid}
-        aims = {"best f1": max(grid, key=lambda d: table[d][0])}
+        table = {delta: Confusion.of([s > delta for s in scores], bad) for delta in grid}
+        aims = {"best f1": max(grid, key=lambda d: table[d].f1)}
         for share in (0.9, 0.8, 0.7):
-            aims[f"{share:.0%} released"] = next((d for d in grid if table[d][1] >= share), grid[-1])
-        aims["95% stopped"] = max((d for d in grid if table[d][2] >= 0.95), default=0.0)
+            aims[f"{share:.0%} released"] = next((d for d in grid if table[d].specificity >= share), grid[-1])
+        aims["95% stopped"] = max((d for d in grid if table[d].recall >= 0.95), default=0.0)
         for aim, delta in aims.items():
-            f1, released, stopped = table[delta]
-            row = f"{delta:.3f} {f1:.3f} {released:18.3f} {stopped:21.3f}"
+            found = table[delta]
+            row = f"{delta:.3f} {found.f1:.3f} {found.specificity:18.3f} {found.recall:21.3f}"
             print(f"{weight:6.3f} {auroc(scores, bad):.3f}  {aim:20s} {row}")
 
 

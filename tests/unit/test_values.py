@@ -256,11 +256,11 @@ def test_the_time_to_parse_grows_linearly(piece: str) -> None:
         text = piece * count + "x"
         best = float("inf")
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.thread_time()  # of this thread alone: other load on the machine does not count
             parse_values(text)
-            best = min(best, time.perf_counter() - start)
+            best = min(best, time.thread_time() - start)
         return best
 
     seconds(200)
-    small, large = seconds(1000), seconds(8000)
-    assert large < 8 * 4 * small + 0.02
+    # A burst of noise passes; work that grows with the square of the length is above the bound every time.
+    assert any(seconds(8000) < 8 * 4 * seconds(1000) + 0.02 for _ in range(3))

@@ -1,0 +1,81 @@
+"""What is written with signs instead of words: operators, ticks and crosses, names such as ``B12`` and ``C#``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from guardrail.text.tokens import fold
+from guardrail.types import Clash, ClashKind
+
+# Signs that say opposite things, by group and side.
+_OPPOSITES = {
+    **dict.fromkeys(("≥", ">=", ">", "⩾"), ("order", 1)),
+    **dict.fromkeys(("≤", "<=", "<", "⩽"), ("order", -1)),
+    **dict.fromkeys(("==", "="), ("equality", 1)),
+    **dict.fromkeys(("!=", "≠", "<>"), ("equality", -1)),
+    **dict.fromkeys(("✅", "✔", "☑", "[x]"), ("mark", 1)),
+    **dict.fromkeys(("❌", "✗", "✘", "✖", "☒", "[ ]"), ("mark", -1)),
+}
+_SIGN = re.compile(r">=|<=|==|!=|<>|[≥≤⩾⩽≠=]|(?<![-\w])[<>](?=\s?\d)|[✅✔☑❌✗✘✖☒]|\[[x ]\]")
+# ± and × change the number that they stand before, an exponent the one behind which it stands.
+_MODIFIED = re.compile(r"[±×]\s?\d+(?:[.,]\d+)*|\d+\^\d+")
+_TERM = re.compile(r"(?<![\w.])([a-z]{1,6})(\d{1,5}[a-z]?|\+\+|#)(?![\w+#])")
+
+
+def symbol_clashes(claim: str, evidence: Sequence[str]) -> list[Clash]:
+    """Compare the signs of a claim with those of its evidence.
+
+    Args:
+        claim: One claim.
+        evidence: Evidence sentences, best first.
+
+    Returns:
+        A clash for each sign of which the evidence has only the opposite, for each number whose ±, × or exponent the
+        evidence does not have, and for each name of letters and digits of which the evidence has only another of the same
+        letters.
+
+    Example:
+        >>> [c.claim_text for c in symbol_clashes("Take vitamin B12.", ["Take vitamin B6 daily."])]
+        ['b12']
+    """
+    text = fold(claim).lower()
+    sources = [fold(sentence).lower() for sentence in evidence]
+    return [*_signs(claim, evidence), *_modified(text, sources), *_terms(text, sources)]
+
+
+def _signs(claim: str, evidence: Sequence[str]) -> list[Clash]:
+    known = {_OPPOSITES[sign]: sign for sentence in evidence[:1] for sign in _SIGN.findall(sentence)}
+    found = []
+    for sign in dict.fromkeys(_SIGN.findall(claim)):
+        group, side = _OPPOSITES[sign]
+        if (group, side) not in known and (group, -side) in known:
+            rival = known[group, -side]
+            found.append(Clash(kind=ClashKind.ANTONYM, claim_text=sign, evidence_text=rival))
+    return found
+
+
+def _modified(claim: str, evidence: Sequence[str]) -> list[Clash]:
+    known = {_tight(match) for sentence in evidence for match in _MODIFIED.findall(sentence)}
+    missing = [match for match in _MODIFIED.findall(claim) if _tight(match) not in known]
+    return [Clash(kind=ClashKind.VALUE, claim_text=match, contradicts=False) for match in missing]
+
+
+def _terms(claim: str, evidence: Sequence[str]) -> list[Clash]:
+    known = {match for sentence in evidence for match in _TERM.findall(sentence)}
+    words = {word for sentence in evidence for word in re.findall(r"[a-z]+", sentence)}
+    found = []
+    for letters, rest in dict.fromkeys(_TERM.findall(claim)):
+        rivals = [other for name, other in known if name == letters]
+        if (letters, rest) not in known and (rivals or letters in words):
+            rival = letters + rivals[0] if rivals else letters
+            found.append(
+                Clash(
+                    kind=ClashKind.IDENTIFIER, claim_text=letters + rest, evidence_text=rival, contradicts=bool(rivals)
+                )
+            )
+    return found
+
+
+def _tight(text: str) -> str:
+    return text.replace(" ", "")
