@@ -10,11 +10,13 @@ from typing import Any
 from guardrail.policy import AnswerDecision, why_failed
 from guardrail.scoring.claims import leans_on_context
 from guardrail.text.tokens import fold
-from guardrail.types import Attempt, Chunk, ClaimVerdict, FailedClaim, Segment, VerdictLabel, Verification
+from guardrail.types import Attempt, Chunk, ClaimVerdict, FailedClaim, Segment, SegmentKind, VerdictLabel, Verification
 
+_OPENING = "\"'([*_"  # not ".": ".5" is not "5"
 _PUNCTUATION = ".,;:!?…\"'()[]*_。！？、"
 
 
+_SAID_ONCE = (SegmentKind.GREETING, SegmentKind.HEADING, SegmentKind.QUESTION)
 _SENTENCE_WORDS = 3  # a claim of fewer words ("Yes.") may stand twice; a greeting or heading may not
 
 
@@ -62,7 +64,7 @@ class Work:
         self.tool_calls = False
         self.read_chars = 0
         self.generated_at: float | None = None
-        self.decided_at: float | None = None
+        self.scored_at: float | None = None
         self.appends = False  # begun behind text that it does not continue
         self.abandoned = False
         self.complete = False
@@ -72,7 +74,7 @@ class Work:
         self.whole: Verification | None = None
         self._length = sum(len(v.segment.text) for v in prefix)
         wordings = [w for v in prefix if (w := words_of(v.segment.text))]
-        exempt = {words_of(v.segment.text) for v in prefix if not v.segment.kind.checked}
+        exempt = {words_of(v.segment.text) for v in prefix if v.segment.kind in _SAID_ONCE}
         self._prefix = frozenset(w for w in wordings if len(w) >= _SENTENCE_WORDS or w in exempt)
         self._last = wordings[-1] if wordings else ()
         self._dropped: tuple[str, ...] = ()
@@ -160,7 +162,7 @@ class Work:
 
 def words_of(text: str) -> tuple[str, ...]:
     """The words of a sentence for telling repetitions; signs and currencies stay, as "-5" is not "5"."""
-    words = (word.strip(_PUNCTUATION) for word in fold(text).casefold().split())
+    words = (word.rstrip(_PUNCTUATION).lstrip(_OPENING) for word in fold(text).casefold().split())
     return tuple(word for word in words if word)
 
 

@@ -419,8 +419,8 @@ class Run:
         now = self._plan.clock()
         work = None if end.attempt is None else self._works[end.attempt.number]
         waited = 0.0
-        if work is not None and work.generated_at is not None and work.decided_at is not None:
-            waited = max(0.0, work.decided_at - work.generated_at)
+        if work is not None and work.generated_at is not None and work.scored_at is not None:
+            waited = max(0.0, work.scored_at - work.generated_at)
         first = self._out.first_release
         return Timings(
             total_ms=(now - self._started) * 1000,

@@ -55,9 +55,7 @@ class Gate:
             except ChannelEnd:
                 work.complete = not work.reason
                 return
-            found = await self._verdict(work, piece)
-            work.decided_at = self._plan.clock()
-            verdict = work.take(found)
+            verdict = work.take(await self._verdict(work, piece))
             if verdict is None:
                 continue
             self._recorder.notify(Checked(attempt=work.number, verdict=verdict))

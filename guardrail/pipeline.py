@@ -118,7 +118,7 @@ class Pipeline:
             return await self._verifier.verify_reference(work.text, segments, await self._evidence(), self._state)
 
         with self._recorder.step("score", work.number, claims=1) as found:
-            whole = await self._timed(score())
+            whole = await self._timed(work, score())
             found["delta_r"] = whole.delta_r
         return whole
 
@@ -142,8 +142,8 @@ class Pipeline:
             failure = GenerationError(f"the generator raised {type(error).__name__}", attempt=work.number)
             failure.__cause__ = error
         finally:
+            pieces.close(failure)  # first of all: nothing that follows may keep the gate waiting
             work.generated_at = self._clock()
-            pieces.close(failure)
 
     async def _read_chunks(self, work: Work, request: GenerationRequest, pieces: Channel[Piece]) -> None:
         policy = self._policy
@@ -205,25 +205,25 @@ class Pipeline:
             batch = segments[first : first + _BATCH]
             task = None
             if scored and any(needs_check(s) for s in batch):
-                task = asyncio.create_task(self._score(work.number, batch, before))
+                task = asyncio.create_task(self._score(work, batch, before))
                 work.tasks.add(task)
             for index, segment in enumerate(batch):
                 await pieces.put(Piece(segment, task if needs_check(segment) else None, index))
                 before = before.after(segment)
         return before
 
-    async def _score(self, number: int, batch: Sequence[Segment], before: Preceding) -> list[ClaimVerdict]:
+    async def _score(self, work: Work, batch: Sequence[Segment], before: Preceding) -> list[ClaimVerdict]:
         async def check() -> list[ClaimVerdict]:
             return await self._verifier.check(
                 batch, await self._evidence(), state=self._state, question=self._question, before=before
             )
 
-        with self._recorder.step("score", number, claims=sum(needs_check(s) for s in batch)) as found:
-            verdicts = await self._timed(check())
+        with self._recorder.step("score", work.number, claims=sum(needs_check(s) for s in batch)) as found:
+            verdicts = await self._timed(work, check())
             found["verdicts"] = verdicts
         return verdicts
 
-    async def _timed(self, scoring: Awaitable[T]) -> T:
+    async def _timed(self, work: Work, scoring: Awaitable[T]) -> T:
         started = self._clock()
         limit = asyncio.timeout(self._policy.scoring_timeout_s)
         try:
@@ -241,7 +241,8 @@ class Pipeline:
         except Exception as error:
             raise ScoringError(f"checking raised {type(error).__name__}", scorer=self._verifier.scorer) from error
         finally:
-            self.scoring_s += self._clock() - started
+            work.scored_at = self._clock()
+            self.scoring_s += work.scored_at - started
 
     async def _evidence(self) -> EvidenceIndex:
         return await asyncio.shield(self._index)

@@ -326,12 +326,15 @@ def _accept(
     if not kinds:
         return False, "empty_answer"
     if not claims:
+        assents = [v for v in verdicts if is_assent(v.segment.text)]
+        if assents and kinds <= {SegmentKind.GREETING, SegmentKind.REFUSAL} and len(assents) == sum(
+            v.segment.kind is SegmentKind.GREETING for v in verdicts
+        ):
+            return False, "no_claims"  # "Of course!" may answer a yes-no question, and nothing can check it
         if SegmentKind.REFUSAL in kinds:
             return True, "abstained"
         if kinds == {SegmentKind.HEADING}:
             return False, "empty_answer"
-        if all(is_assent(v.segment.text) for v in verdicts if v.segment.kind is not SegmentKind.BLANK):
-            return False, "no_claims"  # a bare "Of course!" may answer a yes-no question, and nothing can check it
         return policy.no_claims == "pass_marked", "no_claims"
     if context_state is not ContextState.GIVEN:
         return False, "no_context"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from guardrail.scoring.entailment.lexical import content_words
 from guardrail.scoring.markup import plain
+from guardrail.scoring.structured import units
 from guardrail.text.segmenter import segment
 from guardrail.text.tokens import fold, tokens
 from guardrail.types import EvidenceSpan, Passage
@@ -196,7 +197,10 @@ class EvidenceIndex:
 
 
 def _pieces(text: str) -> list[tuple[int, int, str]]:
-    """The sentences of a passage with their offsets."""
+    """The sentences of a passage with their offsets; facts in words, if it is a record or a table."""
+    facts = units(text)
+    if facts is not None:
+        return [(fact.start, fact.end, fact.said) for fact in facts]
     return [(piece.body_start, piece.body_end, piece.body) for piece in segment(text)]
 
 

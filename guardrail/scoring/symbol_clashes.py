@@ -31,9 +31,8 @@ def symbol_clashes(claim: str, evidence: Sequence[str]) -> list[Clash]:
         evidence: Evidence sentences, best first.
 
     Returns:
-        A clash for each sign of which the evidence has only the opposite, for each number whose ±, × or exponent the
-        evidence does not have, and for each name of letters and digits of which the evidence has only another of the same
-        letters.
+        A clash for each sign of which the evidence has only the opposite, for each number whose ±, × or exponent it
+        does not have, and for each name of letters and digits of which it has only another of the same letters.
 
     Example:
         >>> [c.claim_text for c in symbol_clashes("Take vitamin B12.", ["Take vitamin B6 daily."])]

@@ -109,6 +109,9 @@ def _subject(claim: Statement, value: Value) -> frozenset[str]:
     """Stems of the words that say what the value is a value of."""
     clause = _clause_of(claim, value)
     own = frozenset(w.stem for w in claim.content(clause) if w.text not in LIGHT_VERBS)
+    colon = claim.text.rfind(": ", 0, value.start)
+    if own and colon > 0:  # "Model A1: Price 84 EUR" speaks of the A1
+        own |= frozenset(w.stem for w in claim.content() if w.start < colon)
     return own if own else frozenset(w.stem for w in claim.content() if w.text not in LIGHT_VERBS)
 
 

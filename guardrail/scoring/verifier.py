@@ -164,7 +164,8 @@ class Verifier:
             if needs_check(segment) and state is ContextState.GIVEN:
                 claim = claim_of(segment, preceding, passages=len(index.passages))
                 context = plain(preceding.text)[-300:] if leans_on_context(claim) else ""
-                room = max(self.policy.evidence_words, len(claim.split()) * 5 // 4)  # a long claim needs as much evidence
+                # A claim that is longer than the evidence budget needs as much evidence.
+                room = max(self.policy.evidence_words, len(claim.split()) * 5 // 4)
                 windows = index.select(claim, before=context, max_words=room) if claim else []
                 job = _Job(claim=claim, labelled=labelled(claim, preceding), windows=tuple(windows))
             jobs.append(job)

@@ -219,20 +219,6 @@ def test_a_greeting_before_an_answer_is_still_a_greeting() -> None:
     assert released(f"Hello! {FREE}", FREE, question="What is the fee?")
 
 
-@pytest.mark.parametrize("profile", ["strict", "balanced"])
-@pytest.mark.parametrize(
-    "loaded",
-    [
-        "Do you want the free lunch that comes with it?",
-        "Which of the free shuttle buses from the airport suits you?",
-        "I don't know who stole the paintings.",
-    ],
-)
-def test_a_question_or_refusal_that_presupposes_something_is_checked(loaded: str, profile: str) -> None:
-    assert released(FREE, FREE, profile=profile)
-    assert not released(f"{FREE} {loaded}", FREE, profile=profile)
-
-
 # --- sentences that are longer than a segment -----------------------------------------------------------------
 
 HALLS = " and ".join(f"the hall number {i} is open" for i in range(1, 23))
