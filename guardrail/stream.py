@@ -33,7 +33,8 @@ class GuardedStream:
         StreamStateError: If it is read after it was closed, or by two readers at once.
 
     Cancelling a read, or closing, ends the run: the generator's stream is closed, queued scoring is dropped and every
-    span is ended before the cancellation goes on.
+    span is ended before the cancellation goes on. A generator whose own clean-up hangs is left behind after two
+    seconds, with a warning in the log ``guardrail``.
 
     Example:
         >>> import asyncio

@@ -381,7 +381,7 @@ class ReceiptRange:
         end: Offset after the range.
         status: Whether it was checked, and when.
         reason: The verdict, the segment kind, or why it was not checked.
-        attempt: The attempt the text comes from; 0 for the guard's own words.
+        attempt: The attempt the text comes from; 0 for the guard's own words, which count as checked.
     """
 
     start: int
@@ -419,8 +419,7 @@ class Outcome:
         status: See :class:`OutcomeStatus`.
         reason: Why: ``"passed"``, ``"abstained"``, ``"no_claims"``, ``"no_context"``, ``"attempts_exhausted"``,
             ``"same_claim_failed_twice"``, ``"context_exhausted"``, ``"reranking_error"``,
-            ``"empty_answer"``, ``"scoring_error"``,
-            ``"generation_error"``, ``"timeout"``, ``"rate_limited"``, ``"closed_by_reader"``.
+            ``"scoring_error"``, ``"generation_error"``, ``"timeout"``, ``"rate_limited"``, ``"closed_by_reader"``.
         text: Exactly what the reader got, in total.
         attempts: Every generator call, in order.
         delivered_attempt: Number of the attempt whose text was delivered; ``None`` for a refusal.

@@ -1,38 +1,42 @@
-"""JSON as facts: a reader that knows where everything stands, and the sentences its leaves are read as."""
+"""JSON as facts: the sentences that its leaves are read as."""
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from guardrail.scoring.json_reader import (
+    CONSTANTS,
+    MAX_WORDS,
+    NOT_GIVEN,
+    SPACE,
+    Container,
+    Node,
+    NotStructured,
+    Reader,
+    Scalar,
+    is_text,
+)
 from guardrail.text.segmenter import segment
 
-MAX_WORDS = 25  # of a unit, so that it stays a fact; a longer text is cut into sentences
-_MAX_CHARS = 240  # the same for scripts that are written without spaces
-_MAX_DEPTH = 64
 _MAX_HEAD_WORDS = 16
+
 _MAX_SUBJECT_WORDS = 8
+
 _MAX_LABEL_WORDS = 3
 
-_SPACE = re.compile(r"[ \t\r\n]*+")
-_STRING = re.compile(r'"((?:[^"\\\x00-\x1f]|\\[^\x00-\x1f])*+)(")?' + r"|'((?:[^'\\\x00-\x1f]|\\[^\x00-\x1f])*+)(')?")
-_ATOM = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?(?![\w.])|-?(?:Infinity|NaN)\b|[A-Za-z]++")
-_CONSTANTS = {"true": "yes", "false": "no", "null": "not given", "True": "yes", "False": "no", "None": "not given"}
-_NOT_GIVEN = "not given"
-
-_ESCAPE = re.compile(
-    r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|(?:u|U0000)([0-9a-fA-F]{4})"
-    r"|U(000[1-9a-fA-F][0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))"
-)
-_PLAIN_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", '"': '"', "'": "'", "/": "/", "\\": "\\"}
-
 _KEY_BREAK = re.compile(r"_+|(?<=[^\W\d_]{2})\.(?=[^\W\d_]{2})")
+
 _CAMEL = re.compile(r"(?<=[^\W\d_])(?<![A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=\d)(?=[A-Z][a-z])")
+
 _ONE_WORD = frozenset("WiFi YouTube LinkedIn PayPal GitHub JavaScript TypeScript PowerPoint TikTok WhatsApp".split())
-_SENTENCE_END = re.compile(r"[.!?。！？][\"')\]]*(?:\s|$)|[。！？]|\n")
+
+
+_END_MARKS = frozenset(".!?…。！？")
+
 _NAMES = ("name", "title")
+
 _IDENTIFIERS = ("model", "product", "item", "label", "id", "code", "sku", "key")
 
 
@@ -68,186 +72,6 @@ class Item:
     label: str
     value: str
     known: bool = False
-
-
-class NotStructured(Exception):
-    """Internal: the text is not of the form that was tried."""
-
-
-@dataclass(slots=True)
-class _Node:
-    start: int
-    end: int
-
-
-@dataclass(slots=True)
-class _Scalar(_Node):
-    value: str
-    text: bool  # a string, in contrast to a number or a constant
-    place: Callable[[int], int]  # from an offset in the value to one in the passage
-
-
-@dataclass(slots=True)
-class _Container(_Node):
-    keyed: bool
-    members: list[tuple[str, int, _Node]]  # key ("" in an array), where the key begins, value
-
-    def leaves(self) -> bool:
-        return any(not isinstance(node, _Container) or node.leaves() for *_, node in self.members)
-
-
-class _Offsets:
-    """From an offset in an unescaped string to one in the source; logarithmic in the number of escapes."""
-
-    __slots__ = ("_outer", "_source", "_value")
-
-    def __init__(self, source: int, outer: Callable[[int], int]) -> None:
-        self._value, self._source, self._outer = [0], [source], outer
-
-    def add(self, value: int, source: int) -> None:
-        self._value.append(value)
-        self._source.append(source)
-
-    def __call__(self, at: int) -> int:
-        i = bisect_right(self._value, at) - 1
-        return self._outer(self._source[i] + at - self._value[i])
-
-
-class _Reader:
-    """Reads one document from ``text``, strictly, in one pass; also Python's spelling of the same values."""
-
-    __slots__ = ("_nested", "_place", "at", "cut", "text")
-
-    def __init__(self, text: str, at: int, place: Callable[[int], int], *, nested: bool = False) -> None:
-        self.text = text
-        self.at = at
-        self.cut = False  # the text ended before the document
-        self._place = place
-        self._nested = nested
-
-    def document(self) -> _Container:
-        root = self._value(0)
-        if not isinstance(root, _Container):
-            raise NotStructured
-        return root
-
-    def fragment(self) -> list[_Container]:
-        """What can be read of a document whose beginning is missing: the rest of each object that is open there."""
-        parts = [_Container(self._place(self.at), self._place(self.at), True, [])]
-        while found := self._peek():
-            start = self.at
-            if found in "}],":
-                self.at += 1
-                if found != "," and parts[-1].members:
-                    parts.append(_Container(self._place(self.at), self._place(self.at), True, []))
-                continue
-            try:
-                key = self._key() if found in "\"'" else ""
-                parts[-1].members.append((key, self._place(start), self._value(1)))
-            except NotStructured:
-                self.at = start
-                break
-            parts[-1].end = self._place(self.at)
-        return [part for part in parts if part.leaves()]
-
-    def _key(self) -> str:
-        name = self._value(_MAX_DEPTH)
-        if self._peek() == ":":
-            self.at += 1
-        elif not self.cut:
-            raise NotStructured
-        return name.value if isinstance(name, _Scalar) else ""
-
-    def _peek(self) -> str:
-        self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]
-        if self.at == len(self.text):
-            self.cut = True
-        return self.text[self.at : self.at + 1]
-
-    def _value(self, depth: int) -> _Node:
-        first = self._peek()
-        if first in ("{", "["):
-            if depth == _MAX_DEPTH:
-                raise NotStructured
-            return self._container(first, depth)
-        if first in ('"', "'"):
-            return self._string()
-        match = _ATOM.match(self.text, self.at)
-        if match is None:
-            raise NotStructured
-        written = match[0]
-        if written[0].isalpha() and written not in _CONSTANTS and written not in ("NaN", "Infinity"):
-            raise NotStructured
-        start, self.at = self.at, match.end()
-        return self._scalar(start, _CONSTANTS.get(written, written), text=False, place=self._place)
-
-    def _scalar(self, start: int, value: str, *, text: bool, place: Callable[[int], int]) -> _Scalar:
-        return _Scalar(self._place(start), self._place(self.at), value, text, place)
-
-    def _container(self, opening: str, depth: int) -> _Container:
-        keyed, closing = opening == "{", "}" if opening == "{" else "]"
-        node = _Container(self._place(self.at), 0, keyed, [])
-        self.at += 1
-        while (found := self._peek()) and found != closing:
-            key, key_start = "", self.at
-            if keyed:
-                key = self._key()
-                if not self._peek():
-                    break
-            node.members.append((key, self._place(key_start), self._value(depth + 1)))
-            if self._peek() == ",":
-                self.at += 1
-            elif self._peek() not in ("", closing):
-                raise NotStructured
-        self.at += not self.cut
-        node.end = self._place(self.at)
-        return node
-
-    def _string(self) -> _Node:
-        match = _STRING.match(self.text, self.at)
-        assert match is not None
-        start, self.at = self.at, match.end()
-        group = 1 if match[1] is not None else 3
-        if match[group + 1] is None:
-            if self.at < len(self.text):
-                raise NotStructured
-            self.cut = True
-        value, place = _unescape(match[group], match.start(group), self._place)
-        if not self._nested and value[:1] == "{":
-            try:
-                inner = _Reader(value, 0, place, nested=True)
-                node = inner.document()
-                if inner.at == len(value) and not inner.cut and node.leaves():
-                    return node
-            except NotStructured:
-                pass
-        return self._scalar(start, value, text=True, place=place)
-
-
-def _unescape(raw: str, start: int, outer: Callable[[int], int]) -> tuple[str, Callable[[int], int]]:
-    offsets = _Offsets(start, outer)
-    if "\\" not in raw:
-        return raw, offsets
-    pieces: list[str] = []
-    length = last = 0
-    for match in _ESCAPE.finditer(raw):
-        char = _escaped(match)
-        pieces += (raw[last : match.start()], char)
-        length += match.start() - last + len(char)
-        last = match.end()
-        offsets.add(length, start + last)
-    pieces.append(raw[last:])
-    return "".join(pieces), offsets
-
-
-def _escaped(match: re.Match[str]) -> str:
-    high, low, four, eight, two, plain = match.groups()
-    if high:
-        return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
-    if plain:
-        return _PLAIN_ESCAPES.get(plain, match[0])
-    code = int(four or eight or two, 16)
-    return "\ufffd" if 0xD800 <= code < 0xE000 else chr(code)
 
 
 def label_of(key: str) -> str:
@@ -300,7 +124,7 @@ def says(head: str, items: Sequence[Item]) -> str:
 
 def finished(sentence: str) -> str:
     """The sentence with a full stop, unless it has an end mark."""
-    return sentence if sentence.rstrip()[-1:] in (".", "!", "?", "…", "。", "！", "？") else sentence + "."
+    return sentence if sentence.rstrip(" \t\n\"'”’»)")[-1:] in _END_MARKS else sentence + "."
 
 
 def grouped(head: str, items: Iterable[Item], max_words: int = MAX_WORDS) -> Iterator[Unit]:
@@ -330,14 +154,6 @@ def grouped(head: str, items: Iterable[Item], max_words: int = MAX_WORDS) -> Ite
 
 def _unit(head: str, group: Sequence[Item]) -> Unit:
     return Unit(start=group[0].start, end=group[-1].end, said=says(head, group))
-
-
-def is_text(value: str) -> bool:
-    """Whether a value is text of its own, to be cut into sentences, and not a value to be listed."""
-    count = value.count(" ") + 1
-    if count > MAX_WORDS or len(value) > _MAX_CHARS:
-        return True
-    return count > 6 and sum(1 for _ in _SENTENCE_END.finditer(value.strip())) > 1
 
 
 def sentences(value: str, place: Callable[[int], int], *, first: str = "", every: str = "") -> Iterator[Unit]:
@@ -392,7 +208,7 @@ class _Head:
         return ", ".join(parts)
 
 
-def json_at(text: str, start: int, heading: str = "") -> tuple[int, list[Unit]] | None:
+def json_at(text: str, start: int, heading: str = "") -> tuple[int, list[Unit]]:
     """Read JSON that begins at ``start``: an object, an array, or several of them (JSON lines).
 
     Python's spelling of such values (single quotes, ``True``, ``None``) is read as well, and a document that the end
@@ -404,31 +220,32 @@ def json_at(text: str, start: int, heading: str = "") -> tuple[int, list[Unit]] 
         heading: What the document is about, if the text before it says so.
 
     Returns:
-        The offset after it and its units in order, without overlap; ``None`` if there is no JSON or nothing in it.
-        An array ends its line, so that "[1] Smith" is none.
+        The offset after it and its units in order, without overlap. No units if there is no JSON or nothing in it;
+        the offset is then where reading failed. An array ends its line, so that "[1] Smith" is none.
     """
-    documents: list[tuple[str, int, _Node]] = []
-    end = at = start
+    documents: list[tuple[str, int, Node]] = []
+    end = at = failed = start
     while text[at : at + 1] in ("{", "["):
-        reader = _Reader(text, at, _same)
+        reader = Reader(text, at, _same)
         try:
             root = reader.document()
         except NotStructured:
+            failed = reader.at
             break
         if not root.leaves() or not (root.keyed or _ends_line(text, reader.at)):
             break
         documents.append(("", at, root))
         end = reader.at
-        at = _SPACE.match(text, end + (text[end : end + 1] == ",")).end()  # type: ignore[union-attr]
+        at = SPACE.match(text, end + (text[end : end + 1] == ",")).end()  # type: ignore[union-attr]
     if not documents:
-        return None
+        return failed, []
     head = _Head(parts=((heading, True),)) if heading else _Head()
     if len(documents) == 1:
         return end, list(_told(documents[0][2], head, in_array=False))
-    return end, list(_array(_Container(start, end, False, documents), head))
+    return end, list(_array(Container(start, end, False, documents), head))
 
 
-def json_rest(text: str, start: int, heading: str = "") -> tuple[int, list[Unit]] | None:
+def json_rest(text: str, start: int, heading: str = "") -> tuple[int, list[Unit]]:
     """Read members of a JSON document whose beginning is not in the passage, because it was cut into chunks.
 
     Args:
@@ -439,10 +256,10 @@ def json_rest(text: str, start: int, heading: str = "") -> tuple[int, list[Unit]
     Returns:
         As :func:`json_at`; no record is named, because its name may stand in another chunk.
     """
-    parts = _Reader(text, start, _same).fragment()
+    parts = Reader(text, start, _same).fragment()
     head = _Head(parts=((heading, True),)) if heading else _Head()
     found = [unit for part in parts for unit in _members(part, head, None)]
-    return (parts[-1].end, found) if found else None
+    return parts[-1].end if found else start, found
 
 
 def _same(at: int) -> int:
@@ -455,12 +272,12 @@ def _ends_line(text: str, at: int) -> bool:
     return not rest.strip(" \t\r,;`")
 
 
-def _told(node: _Node, head: _Head, *, in_array: bool) -> Iterator[Unit]:
-    assert isinstance(node, _Container)
+def _told(node: Node, head: _Head, *, in_array: bool) -> Iterator[Unit]:
+    assert isinstance(node, Container)
     return _object(node, head, in_array=in_array) if node.keyed else _array(node, head)
 
 
-def _object(node: _Container, head: _Head, *, in_array: bool) -> Iterator[Unit]:
+def _object(node: Container, head: _Head, *, in_array: bool) -> Iterator[Unit]:
     identifier = _identifier(node, in_array=in_array)
     if identifier is not None:
         key, scalar = identifier
@@ -471,21 +288,21 @@ def _object(node: _Container, head: _Head, *, in_array: bool) -> Iterator[Unit]:
     return _members(node, head, known)
 
 
-def _array(node: _Container, head: _Head) -> Iterator[Unit]:
+def _array(node: Container, head: _Head) -> Iterator[Unit]:
     return _members(node, head, None)
 
 
-def _members(node: _Container, head: _Head, known: _Scalar | None) -> Iterator[Unit]:
+def _members(node: Container, head: _Head, known: Scalar | None) -> Iterator[Unit]:
     pending: list[Item] = []
     for key, key_start, child in node.members:
         label = label_of(key)
-        if isinstance(child, _Scalar) and not (child.text and is_text(child.value)):
-            value = child.value if child.value.strip() else _NOT_GIVEN
+        if isinstance(child, Scalar) and not (child.text and is_text(child.value)):
+            value = child.value.strip() or NOT_GIVEN
             pending.append(Item(start=key_start, end=child.end, label=label, value=value, known=child is known))
             continue
         yield from _listed(head, pending)
         pending = []
-        if isinstance(child, _Scalar):
+        if isinstance(child, Scalar):
             yield from sentences(child.value, child.place, first=label, every=head.row)
         else:
             yield from _told(child, head.below(label), in_array=not node.keyed)
@@ -495,7 +312,7 @@ def _members(node: _Container, head: _Head, known: _Scalar | None) -> Iterator[U
 def _listed(head: _Head, items: list[Item]) -> Iterator[Unit]:
     if len(items) == 1 and not head.named and items[0].label:
         only = items[0]
-        said = finished(f"{head} {only.label}: {only.value}".strip())
+        said = finished(f"{head} {only.label}: {only.value}".lstrip())
         yield Unit(start=only.start, end=only.end, said=said)
     elif items and all(item.known for item in items):
         yield Unit(start=items[0].start, end=items[-1].end, said=says("", items))
@@ -503,15 +320,15 @@ def _listed(head: _Head, items: list[Item]) -> Iterator[Unit]:
         yield from grouped(str(head), items)
 
 
-def _identifier(node: _Container, *, in_array: bool) -> tuple[str, _Scalar] | None:
+def _identifier(node: Container, *, in_array: bool) -> tuple[str, Scalar] | None:
     """The field that names a record: by its key or, in a row, the first short string."""
-    best: tuple[int, str, _Scalar] | None = None
+    best: tuple[int, str, Scalar] | None = None
     limit = len(_NAMES) + len(_IDENTIFIERS) if in_array else len(_NAMES) - 1
     for key, _, child in node.members:
-        if not isinstance(child, _Scalar) or not 0 < len(child.value.split()) <= _MAX_SUBJECT_WORDS:
+        if not isinstance(child, Scalar) or not 0 < len(child.value.split()) <= _MAX_SUBJECT_WORDS:
             continue
         rank = _rank(key)
-        if rank > limit or is_text(child.value) or (not child.text and child.value in _CONSTANTS.values()):
+        if rank > limit or is_text(child.value) or (not child.text and child.value in CONSTANTS.values()):
             continue
         if rank == limit and in_array and not child.text:
             continue

@@ -12,53 +12,62 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby, islice
+from itertools import groupby
 from operator import add, itemgetter
 
-from guardrail.scoring.json_units import Item, Unit, finished, grouped, is_text, json_at, json_rest, sentences
+from guardrail.scoring.json_reader import is_text
+from guardrail.scoring.json_units import Unit, finished, json_at, json_rest, sentences
+from guardrail.scoring.table_rows import END_MARKS, Line, Record, cells_of, csv_cells, is_csv, row_units
 from guardrail.text import blocks
 from guardrail.text.segmenter import segment
 
 __all__ = ["Unit", "units"]
 
-_ROW_WORDS = 50  # a row is one unit up to this length
 _MAX_HEADING_WORDS = 8
+
 _MAX_KEY_WORDS = 6
+
 _MAX_RECORD_LINES = 20  # of one CSV record with line breaks in quoted fields
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*(\w*)")
+
 _DATA_FENCES = frozenset("json jsonl yaml yml csv tsv text txt md markdown ini toml properties".split())
+
 _HEADING = re.compile(r"[ \t]{0,3}#{1,6}[ \t]+(?=\S)")
+
 _JSON_START = re.compile(
     r"(?P<lead>[^{\[\n\"']{0,80}:[ \t]*|[ \t]*)(?P<json>\{[ \t\r\n]*[\"'}{\d]|\[[ \t\r\n]*[\"'{\[\d\-])"
 )
+
 _JSON_MEMBER = re.compile(r"[ \t]*(?P<key>\"[^\"\n]{1,80}\")[ \t]*:[ \t]*[\"{\[\dtfn-]")
-_CELL = re.compile(r"((?:[^|\\]|\\.?)*+)(\||$)", re.S)
-_BREAK = re.compile(r"<br\s*/?>", re.I)
-_QUOTED = r'[ ]*+"(?P<quoted>(?:[^"]|"")*+)"[^%s]*|(?P<bare>[^%s]*+)'
-_NUMBER = re.compile(r"[^\w\s]{0,2}\s?\d[\d.,:/%\-\s]*\S{0,4}")
 
 _KEY_VALUE = re.compile(
     r"(?P<indent>[ \t]*)(?P<bullet>(?:[-*+•·–][ \t]+|\d{1,3}[.)][ \t]+)?)(?P<mark>\*\*|__|)"
     r"(?P<key>[^\W_][^:=|\n{}\[\]<>;!?*`\",]{0,47}?)"
     r"(?:(?P=mark)[ \t]*(?::(?=\s)|：|[ \t]=[ \t]|(?<=\w)=(?=[^\s=]))|:(?P=mark)(?=\s))[ \t]*(?P<value>\S.*)"
 )
+
 _LABEL = re.compile(
-    r"(?P<indent>[ \t]*)(?:[-*+•][ \t]+)?(?P<key>(?:\*\*|__)?[^\W_][^:|\n{}\[\]<>;!?=.\"]{0,60}(?P<colon>:?)(?:\*\*|__)?:?)\s*"
+    r"[ \t]*(?:[-*+•][ \t]+)?(?P<key>(?:\*\*|__)?[^\W_][^:|\n{}\[\]<>;!?=.\"]{0,60}:?(?:\*\*|__)?:?)\s*"
 )
+
 _CODE = re.compile(
     r"[;{(\[\\]$|=>|->|\(\)|:=|==|^\s*(?:def|import|const|let|var|function|public|private|static|async|lambda|elif|print"
     r"|self)\b|^\s*for \w+ in |^\s*(?:if|while|with|class|except)\b.*:\s*(?:return|raise|pass|break|continue|\.\.\.)"
     r"|[:=]\s*(?:str|int|float|bool|bytes|dict|list|tuple|set|Any|None|string|number|boolean)\b[^a-z]*$"
     r"|=\s*[\w.]+\("
 )
+
 _NO_LABEL = frozenset(
     "and but or so because that which who he she it they we i you this these those then here see below following "
-    "e ma o perché che ecco und aber oder dass hier et mais ou que voici y pero".split()
+    "ma o perché che ecco und aber oder dass hier et mais ou que voici pero".split()
 )
+
+_LEAD_INS = [[word] for word in _NO_LABEL]
+
 _SUBJECT_KEYS = frozenset("name title model product item id code sku label nome titolo modello prodotto titel".split())
-_ENDS = (".", "!", "?", "…", ":")
 
 
 def units(text: str) -> list[Unit] | None:
@@ -90,20 +99,6 @@ class _Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
-    start: int
-    text: str  # without the line end
-
-    @property
-    def blank(self) -> bool:
-        return not self.text.strip()
-
-    @property
-    def end(self) -> int:
-        return self.start + len(self.text)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _KeyValue:
     line: int
     indent: int
@@ -113,29 +108,21 @@ class _KeyValue:
     value_start: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Record:
-    """A record of a CSV block."""
-
-    start: int
-    end: int
-    fields: list[str]
-
-
 class _Scanner:
     """Walks the lines of a passage and finds the blocks that are not prose."""
 
     def __init__(self, text: str, *, fenced: bool = False) -> None:
         self._text = text
         self._fenced_text = fenced
-        self._lines: list[_Line] = []
+        self._lines: list[Line] = []
         at = 0
         for line in text.split("\n"):
-            self._lines.append(_Line(start=at, text=line.removesuffix("\r")))
+            self._lines.append(Line(start=at, text=line.removesuffix("\r")))
             at += len(line) + 1
         self._section = ""  # the last heading
         self._label = ""  # the line just above, if it is a label
         self._last = -1  # the last line of the block before
+        self._no_json = 0  # the offset up to which there is no JSON
         self._no_csv: dict[str, int] = {}  # per delimiter: the line up to which there is no table
 
     def units(self) -> list[Unit] | None:
@@ -184,7 +171,7 @@ class _Scanner:
         apart = at == 0 or self._lines[at - 1].blank or self._last == at - 1
         marked = label is not None and label["key"].rstrip("*_ ").endswith(":")
         self._label = _short(label["key"]) if label and (marked or apart) else ""
-        if self._label and (self._label.split()[0].casefold() in _NO_LABEL or (not marked and line.strip()[0].islower())):
+        if self._label.casefold().split()[:1] in _LEAD_INS or (not marked and line.strip()[0].islower()):
             self._label = ""
 
     def _block(self, at: int) -> _Block | None:
@@ -221,29 +208,26 @@ class _Scanner:
         line = self._lines[at]
         if member := _JSON_MEMBER.match(line.text):
             rest = json_rest(self._text, line.start + member.start("key"), self._heading)
-            return _Block(start=line.start, end=rest[0], units=rest[1]) if rest else None
+            return _Block(start=line.start, end=rest[0], units=rest[1]) if rest[1] else None
         match = _JSON_START.match(self._text, line.start)
-        if match is None:
+        if match is None or match.start("json") < self._no_json:
             return None
         start = match.start("json")
         lead = match["lead"].strip().rstrip(":").strip()
         if len(lead.split()) > _MAX_HEADING_WORDS:
             return None
-        read = json_at(self._text, start, ", ".join(filter(None, (self._heading, lead))))
-        if read is None or (self._text[start] == "[" and not self._worth(start, read[0])):
-            return None
-        return _Block(start=line.start, end=read[0], units=read[1])
-
-    def _worth(self, start: int, end: int) -> bool:
-        """Whether an array is data: "[1]" on a line of its own is a citation mark."""
-        return end - start > 80 or not self._text[start:end].strip("[], \t\r\n").isdecimal()
+        end, found = json_at(self._text, start, ", ".join(filter(None, (self._heading, lead))))
+        if not found:
+            self._no_json = end
+        cited = self._text[start : min(end, start + 80)].strip("[], \t\r\n").isdecimal()  # "[1]" on its own line
+        return _Block(start=line.start, end=end, units=found) if found and not cited else None
 
     def _table(self, at: int) -> _Block | None:
         if at + 1 >= len(self._lines) or "|" not in self._lines[at].text:
             return None
         if not blocks.is_table_rule(self._lines[at + 1].text.strip(), complete=True):
             return None
-        header = [item.value for item in _cells(self._lines[at])]
+        header = [item.value for item in cells_of(self._lines[at])]
         found: list[Unit] = []
         i = at + 2
         while i < len(self._lines) and "|" in self._lines[i].text:
@@ -251,7 +235,7 @@ class _Scanner:
             body = line.text.strip()
             if not blocks.is_table_rule(body, complete=True):
                 start = line.start + line.text.index(body)
-                found += _row_units(self._text, self._heading, header, _cells(line), start, start + len(body))
+                found += row_units(self._text, self._heading, header, cells_of(line), start, start + len(body))
             i += 1
         return _Block(start=self._lines[at].start, end=self._lines[i - 1].end, units=found) if found else None
 
@@ -260,20 +244,20 @@ class _Scanner:
             if delimiter not in self._lines[at].text or at < self._no_csv.get(delimiter, 0):
                 continue
             rows, after = self._records(at, delimiter)
-            if _is_csv(rows, self._text, delimiter):
+            if is_csv(rows, self._text, delimiter):
                 found: list[Unit] = []
                 for row in rows[1:]:
-                    cells = _csv_cells(self._text, row, delimiter)
-                    found += _row_units(self._text, self._heading, rows[0].fields, cells, row.start, row.end)
+                    cells = csv_cells(self._text, row, delimiter)
+                    found += row_units(self._text, self._heading, rows[0].fields, cells, row.start, row.end)
                 return _Block(start=rows[0].start, end=rows[-1].end, units=found) if found else None
             self._no_csv[delimiter] = after if len(rows) > 2 else 0
         return None
 
-    def _records(self, at: int, delimiter: str) -> tuple[list[_Record], int]:
+    def _records(self, at: int, delimiter: str) -> tuple[list[Record], int]:
         """Records from line ``at`` on that have as many fields as the first one, and the line after them."""
-        rows: list[_Record] = []
+        rows: list[Record] = []
         while at < len(self._lines) and not self._lines[at].blank:
-            lines = (line.text + "\n" for line in islice(self._lines, at, at + _MAX_RECORD_LINES))
+            lines = (line.text + "\n" for line in self._lines[at : at + _MAX_RECORD_LINES])
             reader = csv.reader(lines, delimiter=delimiter, strict=True)
             try:
                 fields = [cell.strip() for cell in next(reader)]
@@ -282,7 +266,7 @@ class _Scanner:
             if len(fields) < 2 or (rows and len(fields) != len(rows[0].fields)):
                 break
             first, last = self._lines[at], self._lines[at + reader.line_num - 1]
-            rows.append(_Record(start=first.start, end=last.end, fields=fields))
+            rows.append(Record(start=first.start, end=last.end, fields=fields))
             at += reader.line_num
         return rows, at
 
@@ -297,110 +281,26 @@ class _Scanner:
                 run.append(pair)
             i += 1
         follows = self._lines[i].text if run and i == run[-1].line + 1 and i < len(self._lines) else ""
-        if follows and follows.lstrip()[0].islower() and not _LABEL.fullmatch(follows) and not _key_value(i, self._lines[i]):
+        if follows.lstrip()[:1].islower() and follows.rstrip()[-1] != ":" and not _key_value(i, self._lines[i]):
             run.pop()  # its value goes on in the next line
-        alone = self._heading or self._last == at - 1 or follows.rstrip().endswith(":")
-        if not run or (len(run) == 1 and not alone and self._lines[at].text.strip() != self._text.strip()):
+        if not run or (len(run) == 1 and not self._stands_alone(run[0], follows)):
             return None
         records = [[pair for _, pair in part] for _, part in groupby(_numbered(run), key=itemgetter(0))]
         found = [u for record in records for u in _record_units(self._heading, record, many=len(records) > 1)]
         return _Block(start=self._lines[at].start, end=self._lines[run[-1].line].end, units=found)
 
-
-def _cells(line: _Line) -> list[Item]:
-    """The cells of a table row, without labels."""
-    text = line.text.strip()
-    inner = text.removeprefix("|")
-    base = line.start + line.text.index(text) + len(text) - len(inner)
-    if inner.endswith("|") and not inner.endswith("\\|"):
-        inner = inner[:-1]
-    cells = []
-    for match in _CELL.finditer(inner):
-        raw = match[1]
-        body = raw.strip()
-        start = base + match.start() + len(raw) - len(raw.lstrip())
-        value = _BREAK.sub(" ", body.replace("\\|", "|"))
-        cells.append(Item(start=start, end=start + len(body), label="", value=value))
-        if not match[2]:
-            break
-    return cells
+    def _stands_alone(self, pair: _KeyValue, follows: str) -> bool:
+        """Whether one pair is a block: all of the passage, beside a block or a label, or short below a heading."""
+        at = pair.line
+        beside = self._last == at - 1 or self._lines[at - 1].text.rstrip().endswith(":")
+        fact = (
+            bool(self._section) and len(pair.value.split()) <= _MAX_HEADING_WORDS and not pair.value.endswith(END_MARKS)
+        )
+        leads = follows.rstrip().endswith(":") and _LABEL.fullmatch(follows) is not None
+        return fact or leads or (at > 0 and beside) or self._lines[at].text.strip() == self._text.strip()
 
 
-def _csv_cells(text: str, row: _Record, delimiter: str) -> list[Item]:
-    """The fields of a record with their places; all at the place of the record if they cannot be told apart."""
-    pattern = re.compile(_QUOTED % (delimiter, delimiter))
-    cells: list[Item] = []
-    at = row.start
-    for value in row.fields:
-        match = pattern.match(text, at, row.end)
-        if match is None:
-            break
-        group = "bare" if match["quoted"] is None else "quoted"
-        if match[group].replace('""', '"').replace("\r\n", "\n").strip() != value and match[group].strip() != value:
-            break
-        raw = match[group]
-        start = match.start(group) + len(raw) - len(raw.lstrip())
-        cells.append(Item(start=start, end=start + len(raw.strip()), label="", value=value))
-        at = match.end() + 1
-    if len(cells) == len(row.fields):
-        return cells
-    return [Item(start=row.start, end=row.end, label="", value=value) for value in row.fields]
-
-
-def _row_units(
-    text: str, heading: str, header: Sequence[str], cells: Sequence[Item], start: int, end: int
-) -> Iterator[Unit]:
-    """A row as sentences about its first cell; the pieces of a long row tile it."""
-    labels = [*header, *[""] * (len(cells) - len(header))]
-    items = [
-        Item(start=cell.start, end=cell.end, label=label, value=cell.value)
-        for label, cell in zip(labels, cells, strict=False)
-        if cell.value
-    ]
-    subject = f"{labels[0]} {cells[0].value}".strip() if cells and cells[0].value and len(items) > 1 else ""
-    if subject:
-        del items[0]
-    head = ", ".join(filter(None, (heading, subject)))
-    parts: list[Unit] = []
-    for long, group in groupby(items, key=lambda item: _is_verbatim_text(text, item)):
-        for item in group if long else ():
-            parts += sentences(item.value, partial(add, item.start), first=item.label, every=head)
-        parts += grouped(head, group, _ROW_WORDS)
-    if len({part.start for part in parts}) < len(parts):  # the cells have no places of their own
-        parts = [Unit(start=start, end=end, said=" ".join(part.said for part in parts))]
-    for i, part in enumerate(parts):
-        last = i + 1 == len(parts)
-        yield Unit(start=part.start if i else start, end=end if last else part.end, said=part.said)
-
-
-def _is_verbatim_text(text: str, item: Item) -> bool:
-    return is_text(item.value) and text.startswith(item.value, item.start)
-
-
-def _is_csv(rows: Sequence[_Record], text: str, delimiter: str) -> bool:
-    """Whether records are a table with a header, and not lines of prose with as many commas."""
-    if len(rows) < 3:
-        return False
-    header, body = [f.casefold() for f in rows[0].fields], rows[1:]
-    if not all(header[1:]) or len(set(header)) < len(header):
-        return False
-    if any(len(h.split()) > 5 or h.endswith(_ENDS) or _NUMBER.fullmatch(h) or _unbalanced(h) for h in header):
-        return False
-    if delimiter == "\t":
-        return True
-    if any(_unbalanced(field) for row in body for field in row.fields):
-        return False
-    if any(all(_NUMBER.fullmatch(row.fields[i]) for row in body) for i in range(len(header))):
-        return True
-    spaced = delimiter + " " in text[rows[0].start : rows[0].end]
-    return not spaced and not any(row.fields[-1].endswith(_ENDS) and row.fields[0].islower() for row in body)
-
-
-def _unbalanced(cell: str) -> bool:
-    return any(cell.count(a) != cell.count(b) for a, b in ("()", "[]", "{}"))
-
-
-def _key_value(number: int, line: _Line) -> _KeyValue | None:
+def _key_value(number: int, line: Line) -> _KeyValue | None:
     match = _KEY_VALUE.match(line.text)
     if match is None or _CODE.search(line.text):
         return None
@@ -408,13 +308,14 @@ def _key_value(number: int, line: _Line) -> _KeyValue | None:
     words = key.split()
     if not words or len(words) > _MAX_KEY_WORDS or words[0].casefold() in _NO_LABEL:
         return None
-    if key[0].islower() and len(words) > 3:
+    value = match["value"].rstrip()
+    if (key[0].islower() and len(words) > 3) or value.endswith(":") or not any(map(str.isalnum, value)):
         return None
     return _KeyValue(
         line=number,
         indent=len(match["indent"].expandtabs(4)),
         key=key,
-        value=match["value"].rstrip(),
+        value=value,
         start=line.start + match.start("key"),
         value_start=line.start + match.start("value"),
     )
@@ -432,7 +333,7 @@ def _record_units(heading: str, record: Sequence[_KeyValue], *, many: bool) -> I
     """One unit per pair; those after the first name the record if its first pair does."""
     top = record[0]
     subject = ""
-    names = top.key.casefold().split()[-1] in _SUBJECT_KEYS or (many and not top.value.endswith(_ENDS))
+    names = top.key.casefold().split()[-1] in _SUBJECT_KEYS or (many and not top.value.endswith(END_MARKS))
     if names and len(top.value.split()) <= _MAX_HEADING_WORDS:
         subject = top.value if top.key.casefold() in ("name", "title") else f"{top.key} {top.value}"
     for pair in record:
