@@ -47,7 +47,8 @@ def main() -> None:
     if arguments.json:
         print(json.dumps(result))
     else:
-        print(f"import guardrail {result['guardrail_ms']:.0f} ms, {result['ratio']:.2f} times the standard library part")
+        ours, ratio = result["guardrail_ms"], result["ratio"]
+        print(f"import guardrail {ours:.0f} ms, {ratio:.2f} times the standard library part")
 
 
 if __name__ == "__main__":
