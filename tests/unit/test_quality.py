@@ -151,6 +151,15 @@ def test_an_empty_file_is_an_error(labelled):
         measure(labelled(), verifier=Verifier())
 
 
+@pytest.fixture
+def interruptible():
+    """Background jobs are started with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("policy", ["balanced", "reference"])
 def test_an_interrupt_ends_the_measurement(labelled, policy):
     seen = []
