@@ -13,7 +13,6 @@ import unicodedata
 from guardrail.text.abbreviations import GERMAN_MONTHS, OPENERS, ORDINAL_LEADS, StopRole, begins_sentence, role_of
 
 # Terminators that need no space after them.
-_FULL_STOPS = "。！？｡؟۔।॥։።၊။។…‥"
 _TIGHT_STOPS = frozenset("。！？｡؟۔।॥։።။។")
 _STOPS = ".!?…‥。！？｡؟۔।॥։።။។"
 TERMINATOR = re.compile(f"[\n{_STOPS}]")
