@@ -31,9 +31,7 @@ class Piece:
 
     __slots__ = ("index", "segment", "task")
 
-    def __init__(
-        self, segment: Segment, task: asyncio.Task[list[ClaimVerdict]] | None = None, index: int = 0
-    ) -> None:
+    def __init__(self, segment: Segment, task: asyncio.Task[list[ClaimVerdict]] | None = None, index: int = 0) -> None:
         self.segment = segment
         self.task = task
         self.index = index

@@ -228,7 +228,7 @@ class Run:
         """Mode ``observe``: everything is out; record what a gate would have done."""
         if attempt.accepted:
             self._would_have = "accept"
-        elif attempt.reason in ("claims_failed", "empty_answer", "delta_r_above_delta") and (
+        elif attempt.reason in ("claims_failed", "empty_answer", "delta_r_above_delta", "unsupported_language") and (
             self._plan.policy.max_attempts > 1
         ):
             self._would_have = "regenerate"

@@ -75,9 +75,14 @@ class Gate:
             return False
         work.fail(verdict)
         if not self._observing and self._plan.policy.on_exhausted != "best":
-            no_context = self._plan.context_state is not ContextState.GIVEN
-            work.reason = "no_context" if no_context else "claims_failed"
+            work.reason = self._why_held(verdict)
         return True
+
+    def _why_held(self, verdict: ClaimVerdict) -> str:
+        if self._plan.context_state is not ContextState.GIVEN:
+            return "no_context"
+        unknown = verdict.language is not None and self._plan.policy.on_unknown_language == "fail"
+        return "unsupported_language" if unknown else "claims_failed"
 
     async def _verdict(self, work: Work, piece: Piece) -> ClaimVerdict:
         scorer = self._plan.verifier.scorer

@@ -21,11 +21,15 @@ OnError = Literal["refuse", "raise", "pass_marked"]
 NoContext = Literal["refuse", "pass_marked"]
 NoClaims = Literal["refuse", "pass_marked"]
 OnConflict = Literal["fail", "release"]
+OnUnknownLanguage = Literal["mark", "fail"]
 
 DEFAULT_REFUSAL = "I can't give an answer that the provided documents support."
 DEFAULT_REFUSAL_TAIL = "I can't continue this answer: the provided documents do not support what would follow."
 
 _REFUSAL_FIELDS = {"reason", "attempts", "question"}
+_STRICT_CHOICES = dict.fromkeys(("on_error", "on_exhausted", "no_context", "no_claims"), "refuse") | dict.fromkeys(
+    ("on_conflict", "on_unknown_language"), "fail"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +54,8 @@ class Policy:
         no_context: What happens to claims when there is nothing to check against.
         no_claims: What happens to an answer that asserts nothing (a greeting). Abstentions are always delivered.
         on_conflict: What happens to a claim that one passage supports and another contradicts.
+        on_unknown_language: What happens to a claim in a language that the entailment model was not trained for: judged
+            like any other and marked in its verdict (``mark``), or failed (``fail``, the only choice in strict mode).
         stop_on_repeat: End the loop early when the same claim fails in two attempts.
         refusal: Text of a refusal; a template that may use ``{reason}``, ``{attempts}`` and ``{question}``.
         refusal_tail: The same, for the end of an answer of which a part is already out.
@@ -87,6 +93,7 @@ class Policy:
     no_context: NoContext = "refuse"
     no_claims: NoClaims = "pass_marked"
     on_conflict: OnConflict = "release"
+    on_unknown_language: OnUnknownLanguage = "mark"
     stop_on_repeat: bool = True
     refusal: str = DEFAULT_REFUSAL
     refusal_tail: str = DEFAULT_REFUSAL_TAIL
@@ -150,11 +157,14 @@ class Policy:
 
         Returns:
             ``True`` only for a segment that is not a claim, or a claim with a finite ΔR ≤ δ that nothing contradicts
-            and, in strict mode, with an entailment of at least ``strict_threshold``.
+            and, in strict mode, with an entailment of at least ``strict_threshold``, in a language that
+            ``on_unknown_language`` allows.
         """
         if not verdict.segment.kind.checked and not verdict.checked:
             return True
         if verdict.delta_r is None or verdict.entailment is None:
+            return False
+        if verdict.language is not None and self.on_unknown_language == "fail":
             return False
         if verdict.verdict is VerdictLabel.CONFLICT:
             return self.on_conflict == "release"
@@ -202,6 +212,7 @@ def _check_choices(policy: Policy) -> None:
         "no_context": get_args(NoContext),
         "no_claims": get_args(NoClaims),
         "on_conflict": get_args(OnConflict),
+        "on_unknown_language": get_args(OnUnknownLanguage),
     }
     for name, allowed in choices.items():
         value = getattr(policy, name)
@@ -232,14 +243,7 @@ def _check_templates(policy: Policy) -> None:
 
 
 def _check_strict(policy: Policy) -> None:
-    demanded = {
-        "on_error": "refuse",
-        "on_exhausted": "refuse",
-        "no_context": "refuse",
-        "no_claims": "refuse",
-        "on_conflict": "fail",
-    }
-    for name, value in demanded.items():
+    for name, value in _STRICT_CHOICES.items():
         if getattr(policy, name) != value:
             raise PolicyError(name, f"strict mode allows only {value!r}")
 
@@ -250,9 +254,7 @@ def _check_strict(policy: Policy) -> None:
 # ``strict_threshold`` is not fitted: it is the usual example value of strict faithfulness scores.
 BALANCED = Policy()
 LENIENT = Policy(name="lenient", delta=0.925, on_exhausted="best")
-STRICT = Policy(
-    name="strict", delta=0.605, strict_threshold=0.7, release="answer", no_claims="refuse", on_conflict="fail"
-)
+STRICT = BALANCED.override(name="strict", delta=0.605, strict_threshold=0.7, release="answer", **_STRICT_CHOICES)
 REFERENCE = Policy(name="reference", formula="reference", delta=0.15, lexical_weight=1.0, release="answer")
 
 POLICIES = {policy.name: policy for policy in (BALANCED, STRICT, LENIENT, REFERENCE)}
@@ -304,9 +306,8 @@ def decide_answer(policy: Policy, verdicts: Sequence[ClaimVerdict], context_stat
         ``no_context="pass_marked"`` and ``on_error="pass_marked"`` deliver such answers all the same, marked.
     """
     claims = [v for v in verdicts if v.segment.kind.checked or v.checked]
-    scored = [v for v in claims if v.delta_r is not None]
-    deltas = [v.delta_r for v in scored if v.delta_r is not None]
-    accepted, reason = _accept(policy, verdicts, claims, scored, context_state)
+    deltas = [v.delta_r for v in claims if v.delta_r is not None]
+    accepted, reason = _accept(policy, verdicts, claims, context_state)
     return AnswerDecision(
         accepted=accepted,
         reason=reason,
@@ -316,19 +317,17 @@ def decide_answer(policy: Policy, verdicts: Sequence[ClaimVerdict], context_stat
 
 
 def _accept(
-    policy: Policy,
-    verdicts: Sequence[ClaimVerdict],
-    claims: Sequence[ClaimVerdict],
-    scored: Sequence[ClaimVerdict],
-    context_state: ContextState,
+    policy: Policy, verdicts: Sequence[ClaimVerdict], claims: Sequence[ClaimVerdict], context_state: ContextState
 ) -> tuple[bool, str]:
     kinds = {v.segment.kind for v in verdicts} - {SegmentKind.BLANK}
     if not kinds:
         return False, "empty_answer"
     if not claims:
         assents = [v for v in verdicts if is_assent(v.segment.text)]
-        if assents and kinds <= {SegmentKind.GREETING, SegmentKind.REFUSAL} and len(assents) == sum(
-            v.segment.kind is SegmentKind.GREETING for v in verdicts
+        if (
+            assents
+            and kinds <= {SegmentKind.GREETING, SegmentKind.REFUSAL}
+            and len(assents) == sum(v.segment.kind is SegmentKind.GREETING for v in verdicts)
         ):
             return False, "no_claims"  # "Of course!" may answer a yes-no question, and nothing can check it
         if SegmentKind.REFUSAL in kinds:
@@ -338,11 +337,12 @@ def _accept(
         return policy.no_claims == "pass_marked", "no_claims"
     if context_state is not ContextState.GIVEN:
         return False, "no_context"
-    if len(scored) < len(claims):
+    if any(v.delta_r is None for v in claims):
         return False, "scoring_error"
-    if all(policy.passes(v) for v in claims):
-        return True, "passed"
-    return False, "claims_failed"
+    failed = [v for v in claims if not policy.passes(v)]
+    if failed and policy.on_unknown_language == "fail" and all(v.language is not None for v in failed):
+        return False, "unsupported_language"
+    return (False, "claims_failed") if failed else (True, "passed")
 
 
 def _rank(attempt: Attempt) -> tuple[bool, bool, float, float, int]:
@@ -394,4 +394,6 @@ def why_failed(verdict: ClaimVerdict) -> str:
     missing = [c.claim_text for c in verdict.clashes if c.claim_text]
     if missing:
         return f"the passages do not mention {missing[0]!r}"
+    if verdict.language is not None:
+        return f"it cannot be checked in this language ({verdict.language})"
     return "the passages do not support it"

@@ -179,10 +179,13 @@ class EntailmentScore:
     Attributes:
         entailment: P(premise entails hypothesis), in [0, 1].
         contradiction: P(premise contradicts hypothesis), in [0, 1]; ``None`` if the model has no such class.
+        unsupported: P(the least supported words of the hypothesis have no support in the premise), in [0, 1]; ``None``
+            if the model does not judge words.
     """
 
     entailment: float
     contradiction: float | None = None
+    unsupported: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +205,8 @@ class ClaimVerdict:
         supporting: Ids of passages that support it.
         reason: Why a segment has no scores (``"kind"``, ``"no_context"``, ``"scoring_error"``); else empty.
         scorer: ``model_id`` of the entailment model; ``"lexical"`` means that no model judged.
+        language: ISO code of the language of the claim or its evidence, only if the entailment model declares the
+            languages that it was trained for and this is none of them: then the scores mean less.
     """
 
     segment: Segment
@@ -216,6 +221,7 @@ class ClaimVerdict:
     supporting: tuple[str, ...] = ()
     reason: str = ""
     scorer: str = ""
+    language: str | None = None
 
     @property
     def checked(self) -> bool:
@@ -299,7 +305,8 @@ class Verification:
     Attributes:
         accepted: Whether the policy lets the answer pass.
         reason: Why not, or what was special: ``"passed"``, ``"claims_failed"``, ``"no_claims"``, ``"abstained"``,
-            ``"no_context"``, ``"empty_answer"``, ``"delta_r_above_delta"``, ``"scoring_error"``.
+            ``"no_context"``, ``"empty_answer"``, ``"delta_r_above_delta"``, ``"scoring_error"``,
+            ``"unsupported_language"`` (the entailment model was not trained for the language of the claims).
         formula: ``"evidence"`` or ``"reference"``.
         policy: Name of the policy.
         delta: The threshold that was applied.

@@ -15,6 +15,7 @@ from guardrail.cli.inputs import STDIN, read_passages, read_text
 from guardrail.cli.tables import shorten, verdict_table
 from guardrail.errors import InputError
 from guardrail.policy import BALANCED, REFERENCE, Policy, as_policy, why_failed
+from guardrail.scoring.languages import trained_languages
 from guardrail.scoring.verifier import Verifier
 from guardrail.types import ClaimVerdict, Verification
 
@@ -25,6 +26,7 @@ _REASONS = {
     "no_context": "the passages hold no text to check it against",
     "empty_answer": "it is empty",
     "scoring_error": "the checker failed, so nothing counts as checked",
+    "unsupported_language": "the checker was not trained for its language",
 }
 
 
@@ -46,11 +48,12 @@ def check(arguments: argparse.Namespace) -> int:
     policy = _policy(arguments)
     answer = read_text(arguments.answer)
     passages = read_passages(arguments.context)
-    result = Verifier(policy=policy).verify_sync(answer, passages, question=arguments.question)
+    verifier = Verifier(policy=policy)
+    result = verifier.verify_sync(answer, passages, question=arguments.question)
     if arguments.json:
         print(json.dumps(as_json(result), ensure_ascii=False, allow_nan=False, indent=2))
     else:
-        _print(open_console(no_color=arguments.no_color), result, policy)
+        _print(open_console(no_color=arguments.no_color), result, verifier)
     return EXIT_OK if result.accepted else EXIT_REJECTED
 
 
@@ -75,7 +78,8 @@ def as_json(result: Verification) -> dict[str, Any]:
 
     Returns:
         What ``guardrail check --json`` prints. For every entry of ``claims``, ``answer[start:end] == text``; its
-        ``verdict`` and scores are ``None`` for what is not checked.
+        ``verdict`` and scores are ``None`` for what is not checked, and its ``language`` is ``None`` unless the checker
+        was not trained for it.
     """
     return {
         "accepted": result.accepted,
@@ -108,11 +112,12 @@ def _claim_json(verdict: ClaimVerdict) -> dict[str, Any]:
         "rouge_l": verdict.rouge_l,
         "entailment": verdict.entailment,
         "contradiction": verdict.contradiction,
+        "language": verdict.language,
         "evidence": [{"passage": e.passage_id, "start": e.start, "end": e.end} for e in verdict.evidence],
     }
 
 
-def _print(console: Console, result: Verification, policy: Policy) -> None:
+def _print(console: Console, result: Verification, verifier: Verifier) -> None:
     rows = [(str(n), verdict, False) for n, verdict in enumerate(result.claims, start=1)]
     if rows:
         console.print(verdict_table(rows))
@@ -121,7 +126,12 @@ def _print(console: Console, result: Verification, policy: Policy) -> None:
     figures = f"mean ΔR {score(result.delta_r)} · faithfulness {score(result.faithfulness)}"
     console.print(Text(f"{rules} · {figures}", style="dim"))
     console.print(Text(f"judged by {describe_judge(result.scorer)}", style="dim"))
-    console.print(_closing_line(result, policy), soft_wrap=not console.is_terminal)  # one line for grep and logs
+    strange = dict.fromkeys(v.language for v in result.claims if v.language is not None)
+    if strange:
+        trained = ", ".join(sorted(trained_languages(verifier.entailment) or ()))
+        console.print(Text(f"language: {', '.join(strange)} (the checker is trained for {trained})", style="yellow"))
+    closing = _closing_line(result, verifier.policy)
+    console.print(closing, soft_wrap=not console.is_terminal)  # one line for grep and logs
 
 
 def _closing_line(result: Verification, policy: Policy) -> Text:
@@ -142,6 +152,8 @@ def _closing_line(result: Verification, policy: Policy) -> Text:
 
 
 def _why(worst: ClaimVerdict, policy: Policy) -> str:
+    if worst.language is not None and policy.on_unknown_language == "fail":
+        return _REASONS["unsupported_language"]
     threshold = policy.strict_threshold
     if threshold is not None and worst.entailment is not None and worst.entailment < threshold and not worst.clashes:
         return f"its entailment {score(worst.entailment)} is below the strict threshold {threshold:g}"

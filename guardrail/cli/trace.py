@@ -167,4 +167,3 @@ def duration(seconds: float) -> str:
         return f"{seconds:.2f} s"
     milliseconds = seconds * 1000
     return f"{milliseconds:.0f} ms" if milliseconds >= 100 else f"{milliseconds:.1f} ms"
-

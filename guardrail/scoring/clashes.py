@@ -75,7 +75,7 @@ def find_clashes(claim: str, evidence: Sequence[str], *, question: str | None = 
 
 
 def _denied(words: str, inner: tuple[Clash, ...]) -> tuple[Clash, ...]:
-    """"It is not true that X" clashes with evidence to which X has no objection."""
+    """A denial ("It is not true that X") clashes with evidence to which X has no objection."""
     if any(clash.contradicts for clash in inner):
         return ()
     return (Clash(kind=ClashKind.NEGATION, claim_text=words.strip(), evidence_text=""), *inner)

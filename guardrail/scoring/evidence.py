@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from guardrail.scoring.entailment.lexical import content_words
+from guardrail.scoring.entailment.worker import ScoringWorker
 from guardrail.scoring.markup import plain
 from guardrail.scoring.structured import units
 from guardrail.text.segmenter import segment
 from guardrail.text.tokens import fold, tokens
-from guardrail.types import EvidenceSpan, Passage
+from guardrail.types import Clash, EvidenceSpan, Passage
 
-_INLINE_CHARS = 20_000  # about 10 ms of indexing; larger contexts are indexed in a thread
+if TYPE_CHECKING:
+    from guardrail.scoring.record_clashes import RecordIndex
+
 _COMMON_SHARE = 0.3
 _MANY_SENTENCES = 60
 _SEPARATE_WINDOWS = 2
 _RELEVANT_SHARE = 0.4
+_indexing = ScoringWorker()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +54,14 @@ class Window:
         sentences: The same sentences, best first.
         words: Tokens of the premise.
         twins: Ids of other passages that have one of the sentences, word for word.
+        objections: What the records of the context object to in the claim, wherever in a record it stands.
     """
 
     premise: str = field(repr=False)
     sentences: tuple[Sentence, ...]
     words: tuple[str, ...] = field(repr=False)
     twins: tuple[str, ...] = ()
+    objections: tuple[Clash, ...] = ()
 
     @property
     def passage_ids(self) -> tuple[str, ...]:
@@ -78,8 +84,12 @@ class EvidenceIndex:
         self._postings: dict[str, list[int]] = defaultdict(list)
         self._twins: dict[int, list[str]] = {}
         seen: dict[tuple[str, ...], int] = {}
+        structured: list[Passage] = []
         for passage in passages:
-            for start, end, said in _pieces(passage.text):
+            pieces, is_structured = _pieces(passage.text)
+            if is_structured:
+                structured.append(passage)
+            for start, end, said in pieces:
                 words = tuple(tokens(said))
                 if not words:
                     continue
@@ -91,6 +101,7 @@ class EvidenceIndex:
                 self._add(passage, start, end, said, words)
         total = len(self.sentences)
         self._idf = {word: math.log(1 + total / len(found)) for word, found in self._postings.items()}
+        self._records = _records(structured) if structured else None
 
     def _add(self, passage: Passage, start: int, end: int, said: str, words: tuple[str, ...]) -> None:
         index = len(self.sentences)
@@ -102,18 +113,21 @@ class EvidenceIndex:
 
     @classmethod
     async def build(cls, passages: Sequence[Passage]) -> EvidenceIndex:
-        """Build an index without blocking the event loop."""
-        if sum(len(p.text) for p in passages) <= _INLINE_CHARS:
-            return cls(passages)
-        return await asyncio.to_thread(cls, passages)
+        """Build an index without blocking the event loop.
 
-    def select(self, claim: str, *, before: str = "", max_words: int = 110) -> list[Window]:
+        One index at a time, in a thread: a millisecond for each of the runs that begin together would add up, and
+        several threads would keep the interpreter from the loop for several of its turns.
+        """
+        return await _indexing.run(cls, passages) if passages else cls(passages)
+
+    def select(self, claim: str, *, before: str = "", max_words: int = 110, under_label: str = "") -> list[Window]:
         """Choose the evidence for a claim.
 
         Args:
             claim: The claim, without markup.
             before: Text that precedes it in the answer; its words count half, so that pronouns find their subject.
             max_words: Budget of one window.
+            under_label: The claim with the label that it stands under in a list, if it has one.
 
         Returns:
             First the best sentences of all passages joined; then, if several passages speak of the same thing, a
@@ -137,7 +151,26 @@ class EvidenceIndex:
         if len(by_passage) > 1:
             best_passages = list(by_passage.values())[: _SEPARATE_WINDOWS + 1]
             windows += [self._window(own, max_words // 2) for own in best_passages]
-        return _distinct(windows)
+        return self._objected(_distinct(windows), claim, under_label)
+
+    def _objected(self, windows: list[Window], claim: str, under_label: str) -> list[Window]:
+        """The windows with what the records object to: in the first one, and in those from the same passage."""
+        if self._records is None:
+            return windows
+        found = self._records.clashes(claim) or (self._records.clashes(under_label) if under_label else ())
+        if not found:
+            return windows
+        return [
+            replace(
+                window,
+                objections=tuple(
+                    clash
+                    for source, clash in found
+                    if at == 0 or source in window.passage_ids or source in window.twins
+                ),
+            )
+            for at, window in enumerate(windows)
+        ]
 
     def plainly_answers(self, question: str) -> bool:
         """Whether one sentence has every content word of a question and something more to say about it.
@@ -196,12 +229,20 @@ class EvidenceIndex:
         )
 
 
-def _pieces(text: str) -> list[tuple[int, int, str]]:
-    """The sentences of a passage with their offsets; facts in words, if it is a record or a table."""
+def _records(passages: Sequence[Passage]) -> RecordIndex:
+    # Only contexts with records pay for the patterns that these compile.
+    from guardrail.scoring.record_clashes import RecordIndex
+    from guardrail.scoring.record_facts import record_facts
+
+    return RecordIndex([fact for passage in passages for fact in record_facts(passage.text, source=passage.id)])
+
+
+def _pieces(text: str) -> tuple[list[tuple[int, int, str]], bool]:
+    """The sentences of a passage with their offsets, facts in words if it is a record or a table; and if it is."""
     facts = units(text)
     if facts is not None:
-        return [(fact.start, fact.end, fact.said) for fact in facts]
-    return [(piece.body_start, piece.body_end, piece.body) for piece in segment(text)]
+        return [(fact.start, fact.end, fact.said) for fact in facts], True
+    return [(piece.body_start, piece.body_end, piece.body) for piece in segment(text)], False
 
 
 def _distinct(windows: Sequence[Window]) -> list[Window]:

@@ -20,7 +20,8 @@ from guardrail.text.identifiers import same_length_fold, same_length_lower
 from guardrail.text.values import Value, parse_values
 
 _WORD = re.compile(
-    r"(?P<cjk>[\u3040-\u30ff\u3400-\u9fff])|(?P<word>(?:(?![\u3040-\u30ff\u3400-\u9fff])\w)+(?:'(?:s|t|re|ve|ll|d)\b)?)"
+    r"(?P<cjk>[\u3040-\u30ff\u3400-\u9fff])"
+    r"|(?P<word>(?:[a-z]++|(?![\u3040-\u30ff\u3400-\u9fff])\w)+(?:'(?:s|t|re|ve|ll|d)\b)?)"
     r"|(?P<stop>[,;:.!?()|\[\]\n—]|(?<=\s)-+(?=\s))"
 )
 _CLAUSE_WORDS = frozenset(
@@ -36,6 +37,7 @@ _POSTPOSED = frozenset(("nicht", "pas", "nie", "niemals", "mai", "jamais", "nunc
 _SCOPE = 4  # content words that a negator reaches
 _NOUN_SCOPE = 3
 _KEPT_SENTENCES = 4096
+_KEPT_WORDS = 8192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,20 +197,30 @@ def _words(folded: str, low: str, values: tuple[Value, ...]) -> list[Word]:
 
 
 def _word(text: str, start: int, clause: int, in_value: bool, cjk: bool, folded: str, first: bool) -> Word:
+    root, sides, content, particle = _reading(text, cjk)
+    name = not (particle or cjk) and folded[start].isupper() and (not first or folded[start : start + 2].isupper())
+    return Word(
+        text=text,
+        stem=root,
+        start=start,
+        clause=clause,
+        content=content and not in_value,
+        name=name,
+        sides=sides if particle or not in_value else (),
+    )
+
+
+@lru_cache(maxsize=_KEPT_WORDS)
+def _reading(text: str, cjk: bool) -> tuple[str, tuple[tuple[str, int], ...], bool, bool]:
+    """Of a word by itself: stem, opposites, whether it carries meaning, whether it is a verb with its particle."""
     base = text.split("_")[0] if "_" in text else text
     particle = {"turn": "turn-", "switch": "switch-"}.get(stem(base), "") if "_" in text else ""
+    content = not (text in _CJK_STOP if cjk else text in STOPWORDS or text.isdecimal() or text.endswith("n't"))
     if particle:
-        key = particle + text.rsplit("_", 1)[1]
-        shared = _SIDES.get(key, ())
-        name, root = False, key
-    else:
-        root = "exclud" if "_" in text and stem(base) in ("rule", "rul") else (text if cjk else stem(text))
-        shared = () if in_value else _SIDES.get(text, ()) or _SIDES.get(root, ())
-        name = not cjk and folded[start].isupper() and (not first or folded[start : start + 2].isupper())
-    content = not in_value and not (text in _CJK_STOP if cjk else text in STOPWORDS or text.isdecimal())
-    if text.endswith("n't"):
-        content = False
-    return Word(text=text, stem=root, start=start, clause=clause, content=content, name=name, sides=shared)
+        root = particle + text.rsplit("_", 1)[1]
+        return root, _SIDES.get(root, ()), content, True
+    root = "exclud" if "_" in text and stem(base) in ("rule", "rul") else (text if cjk else stem(text))
+    return root, _SIDES.get(text, ()) or _SIDES.get(root, ()), content, False
 
 
 def _deny(words: list[Word], low: str) -> list[Word]:

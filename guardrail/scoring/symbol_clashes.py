@@ -39,14 +39,17 @@ def symbol_clashes(claim: str, evidence: Sequence[str]) -> list[Clash]:
         ['b12']
     """
     text = fold(claim).lower()
+    signs, modified, terms = _SIGN.findall(claim), _MODIFIED.findall(text), _TERM.findall(text)
+    if not (signs or modified or terms):  # most claims: the evidence need not be read
+        return []
     sources = [fold(sentence).lower() for sentence in evidence]
-    return [*_signs(claim, evidence), *_modified(text, sources), *_terms(text, sources)]
+    return [*_signs(signs, evidence), *_modified(modified, sources), *_terms(terms, sources)]
 
 
-def _signs(claim: str, evidence: Sequence[str]) -> list[Clash]:
+def _signs(signs: Sequence[str], evidence: Sequence[str]) -> list[Clash]:
     known = {_OPPOSITES[sign]: sign for sentence in evidence[:1] for sign in _SIGN.findall(sentence)}
     found = []
-    for sign in dict.fromkeys(_SIGN.findall(claim)):
+    for sign in dict.fromkeys(signs):
         group, side = _OPPOSITES[sign]
         if (group, side) not in known and (group, -side) in known:
             rival = known[group, -side]
@@ -54,17 +57,17 @@ def _signs(claim: str, evidence: Sequence[str]) -> list[Clash]:
     return found
 
 
-def _modified(claim: str, evidence: Sequence[str]) -> list[Clash]:
+def _modified(numbers: Sequence[str], evidence: Sequence[str]) -> list[Clash]:
     known = {_tight(match) for sentence in evidence for match in _MODIFIED.findall(sentence)}
-    missing = [match for match in _MODIFIED.findall(claim) if _tight(match) not in known]
+    missing = [match for match in numbers if _tight(match) not in known]
     return [Clash(kind=ClashKind.VALUE, claim_text=match, contradicts=False) for match in missing]
 
 
-def _terms(claim: str, evidence: Sequence[str]) -> list[Clash]:
+def _terms(terms: Sequence[tuple[str, str]], evidence: Sequence[str]) -> list[Clash]:
     known = {match for sentence in evidence for match in _TERM.findall(sentence)}
     words = {word for sentence in evidence for word in re.findall(r"[a-z]+", sentence)}
     found = []
-    for letters, rest in dict.fromkeys(_TERM.findall(claim)):
+    for letters, rest in dict.fromkeys(terms):
         rivals = [other for name, other in known if name == letters]
         if (letters, rest) not in known and (rivals or letters in words):
             rival = letters + rivals[0] if rivals else letters

@@ -5,27 +5,26 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from guardrail.context import as_passages
 from guardrail.errors import InputError, ScoringError
 from guardrail.policy import Policy, as_policy, decide_answer
 from guardrail.protocols import Pair
-from guardrail.scoring.claims import Preceding, claim_of, labelled, leans_on_context, needs_check
-from guardrail.scoring.clashes import find_clashes
+from guardrail.scoring.checks import claim_checks
+from guardrail.scoring.claims import Preceding, needs_check
 from guardrail.scoring.delta_r import ROUNDING, WindowSignals, delta_r, judge
 from guardrail.scoring.entailment import LexicalEntailment, as_entailment, default_entailment
 from guardrail.scoring.evidence import EvidenceIndex, Window
 from guardrail.scoring.faithfulness import faithfulness
+from guardrail.scoring.languages import untrained_language
 from guardrail.scoring.markup import plain
-from guardrail.scoring.rouge import lcs_precision, ngram_precision, reference_tokens, rouge_l_f1, rouge_n_f1
-from guardrail.text.segmenter import Segmenter
+from guardrail.scoring.rouge import ngram_precision, reference_tokens, rouge_l_f1, rouge_n_f1
+from guardrail.text.segmenter import segment as cut
 from guardrail.text.tokens import tokens
 from guardrail.types import (
     ClaimVerdict,
-    Clash,
-    ClashKind,
     ContextState,
     EntailmentScore,
     Segment,
@@ -35,7 +34,6 @@ from guardrail.types import (
 
 START = Preceding()
 _BATCH = 16
-_REVERSALS = (ClashKind.ANTONYM, ClashKind.NEGATION, ClashKind.MODALITY)
 _INLINE_CHARS = 20_000
 
 
@@ -64,11 +62,17 @@ class Verifier:
     def __init__(self, *, policy: Policy | str = "balanced", entailment: Any = None) -> None:
         self.policy = as_policy(policy)
         self.entailment = default_entailment() if entailment is None else as_entailment(entailment)
+        self._declarer = self.entailment if entailment is None else entailment  # an adapter hides what it declares
 
     @property
     def scorer(self) -> str:
         """``model_id`` of the entailment model; ``"lexical"`` means that no model judges."""
         return self.entailment.model_id
+
+    @property
+    def detection_delta(self) -> float | None:
+        """ΔR above which an answer is best called hallucinated, if the model declares one; fitted for F1."""
+        return getattr(self._declarer, "detection_delta", None)
 
     async def verify(self, answer: str, context: object, *, question: str | None = None) -> Verification:
         """Check one whole answer.
@@ -139,7 +143,9 @@ class Verifier:
         """
         found = await self.signals(segments, index, state=state, question=question, before=before)
         return [
-            self._judge(segment, ground) if ground else unscored(segment, _why_unscored(segment), self.scorer)
+            self._judge(segment, ground, index)
+            if ground
+            else unscored(segment, "no_context" if segment.kind.checked else "kind", self.scorer)
             for segment, ground in zip(segments, found, strict=True)
         ]
 
@@ -157,21 +163,15 @@ class Verifier:
         Thresholds are fitted on this, as it does not depend on δ or the lexical weight. Arguments, errors and
         cancellation are those of :meth:`check`; segments that are not scored get an empty list.
         """
-        jobs: list[_Job] = []
-        preceding = before
-        for segment in segments:
-            job = _Job(claim="", labelled="", windows=())
-            if needs_check(segment) and state is ContextState.GIVEN:
-                claim = claim_of(segment, preceding, passages=len(index.passages))
-                context = plain(preceding.text)[-300:] if leans_on_context(claim) else ""
-                # A claim that is longer than the evidence budget needs as much evidence.
-                room = max(self.policy.evidence_words, len(claim.split()) * 5 // 4)
-                windows = index.select(claim, before=context, max_words=room) if claim else []
-                job = _Job(claim=claim, labelled=labelled(claim, preceding), windows=tuple(windows))
-            jobs.append(job)
-            preceding = preceding.after(segment)
-        scores = iter(await self._score([Pair(w.premise, job.claim) for job in jobs for w in job.windows]))
-        return [[(w, _signals(job, w, next(scores), question)) for w in job.windows] for job in jobs]
+        given = state is ContextState.GIVEN
+        words = self.policy.evidence_words
+        checks = claim_checks(segments, index, before=before, evidence_words=words) if given else []
+        scores = iter(await self._score([pair for check in checks for pair in check.pairs]))
+        found = [
+            list(zip(check.windows, check.signals([next(scores) for _ in check.windows], question), strict=True))
+            for check in checks
+        ]
+        return found or [[] for _ in segments]
 
     async def verify_reference(
         self, answer: str, segments: Sequence[Segment], index: EvidenceIndex, state: ContextState
@@ -196,11 +196,14 @@ class Verifier:
         if not isinstance(self.entailment, LexicalEntailment) and left and right:
             entailment = (await self._score([Pair(context, answer)]))[0].entailment
         score = delta_r(rouge_l, entailment)
+        language = untrained_language(self._declarer, answer, context)
         visible = [s for s in segments if s.kind is not SegmentKind.BLANK]
         if not visible:
             reason, accepted = "empty_answer", False
         elif state is not ContextState.GIVEN:
             reason, accepted = "no_context", False
+        elif language is not None and self.policy.on_unknown_language == "fail":
+            reason, accepted = "unsupported_language", False
         else:
             accepted, reason = self._accepts_reference(score, entailment, visible)
         return Verification(
@@ -217,7 +220,7 @@ class Verifier:
             rouge_2=round(rouge_2, 4),
             entailment=round(entailment, 4),
             faithfulness=faithfulness([entailment], self.policy.strict_threshold) if visible else 0.0,
-            claims=tuple(unscored(s, "reference_formula", self.scorer) for s in visible),
+            claims=tuple(replace(unscored(s, "reference_formula", self.scorer), language=language) for s in visible),
             context_state=state,
         )
 
@@ -244,12 +247,9 @@ class Verifier:
         return verdicts
 
     async def _segments(self, answer: str) -> list[Segment]:
-        segmenter = Segmenter(max_chars=self.policy.max_segment_chars)
-
-        def cut() -> list[Segment]:
-            return [*segmenter.feed(answer), *segmenter.flush()]
-
-        return cut() if len(answer) < 20_000 else await asyncio.to_thread(cut)
+        limit = self.policy.max_segment_chars
+        small = len(answer) < _INLINE_CHARS
+        return cut(answer, max_chars=limit) if small else await asyncio.to_thread(cut, answer, max_chars=limit)
 
     async def _score(self, pairs: Sequence[Pair]) -> list[EntailmentScore]:
         if not pairs:
@@ -277,18 +277,18 @@ class Verifier:
                 f"the entailment model {self.scorer!r} returned {type(score).__name__} instead of EntailmentScore",
                 scorer=self.scorer,
             )
-        values = [score.entailment] if score.contradiction is None else [score.entailment, score.contradiction]
-        for value in values:
+        for value in (v for v in (score.entailment, score.contradiction, score.unsupported) if v is not None):
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
                 raise ScoringError(f"the entailment model {self.scorer!r} returned a score that is not a number")
             if not 0.0 <= value <= 1.0:
                 raise ScoringError(f"the entailment model {self.scorer!r} returned {value!r}, outside [0, 1]")
 
-    def _judge(self, segment: Segment, found: Sequence[tuple[Window, WindowSignals]]) -> ClaimVerdict:
+    def _judge(self, segment: Segment, found: list[tuple[Window, WindowSignals]], index: EvidenceIndex) -> ClaimVerdict:
         signals = [own for _, own in found]
         weight, delta = self.policy.lexical_weight, self.policy.delta
         label, ground = judge(signals, delta=delta, lexical_weight=weight)
         window = next(w for w, own in found if own is ground)
+        source = next(p.text for p in index.passages if p.id in window.passage_ids)
         return ClaimVerdict(
             segment=segment,
             verdict=label,
@@ -301,6 +301,7 @@ class Verifier:
             contradicting=_ids(s for s in signals if s.contradicts),
             supporting=_ids(s for s in signals if not s.contradicts and s.delta_r(weight) <= delta),
             scorer=self.scorer,
+            language=untrained_language(self._declarer, plain(segment.body), window.premise, source),
         )
 
     def _summary(self, verdicts: Sequence[ClaimVerdict], index: EvidenceIndex, state: ContextState) -> Verification:
@@ -337,40 +338,6 @@ def _reference_rouge(answer: str, context: str) -> tuple[bool, bool, tuple[float
 def unscored(segment: Segment, reason: str, scorer: str) -> ClaimVerdict:
     """The verdict of a segment that is not scored, and why."""
     return ClaimVerdict(segment=segment, reason=reason, scorer=scorer)
-
-
-def _why_unscored(segment: Segment) -> str:
-    return "no_context" if segment.kind.checked else "kind"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Job:
-    """A claim, the same under its label, and its windows of evidence."""
-
-    claim: str
-    labelled: str
-    windows: tuple[Window, ...]
-
-
-def _signals(job: _Job, window: Window, score: EntailmentScore, question: str) -> WindowSignals:
-    return WindowSignals(
-        passage_ids=window.passage_ids,
-        twins=window.twins,
-        rouge_l=lcs_precision(tokens(job.claim), window.words),
-        entailment=float(score.entailment),
-        contradiction=None if score.contradiction is None else float(score.contradiction),
-        clashes=_clashes(job, window, question),
-    )
-
-
-def _clashes(job: _Job, window: Window, question: str) -> tuple[Clash, ...]:
-    evidence = [s.said for s in window.sentences]
-    own = find_clashes(job.claim, evidence, question=question or None)
-    if not job.labelled:
-        return own
-    # The words of a label need not be in the evidence, so only what they reverse counts.
-    under_label = find_clashes(job.labelled, evidence, question=question or None)
-    return own + tuple(c for c in under_label if c.contradicts and c.kind in _REVERSALS and c not in own)
 
 
 def _ngram_overlap(verdict: ClaimVerdict) -> tuple[float, float]:

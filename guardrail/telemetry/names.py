@@ -42,6 +42,7 @@ WORST_DELTA_R = "guardrail.delta_r.worst"
 ROUGE_L = "guardrail.rouge_l"
 ENTAILMENT = "guardrail.entailment"
 CLAIMS = "guardrail.claims"
+LANGUAGE = "guardrail.claim.language"  # codes, only of claims that the scorer was not trained for
 VERDICTS = "guardrail.verdicts."  # + label
 FIRST_RELEASE_MS = "guardrail.first_release_ms"
 ADDED_MS = "guardrail.added_ms"

@@ -230,6 +230,7 @@ def _signals(verdicts: Sequence[ClaimVerdict]) -> dict[str, Any]:
     counts = Counter(v.verdict.value for v in scored if v.verdict is not None)
     return {
         names.CLAIMS: len(scored),
+        names.LANGUAGE: sorted({v.language for v in scored if v.language is not None}),
         names.ROUGE_L: fmean(v.rouge_l for v in scored if v.rouge_l is not None),
         names.ENTAILMENT: fmean(v.entailment for v in scored if v.entailment is not None),
         names.WORST_DELTA_R: max(v.delta_r for v in scored if v.delta_r is not None),

@@ -137,8 +137,10 @@ def _label_of(body: str) -> tuple[str, str]:
 def _plain(text: str) -> str:
     """Fold case, drop emphasis and pictures, and put one space between words."""
     text = _EMPHASIS.sub("", text.translate(_APOSTROPHES).lower())
-    kept = [c for c in text if c.isascii() or unicodedata.category(c) not in ("So", "Sk", "Cf", "Mn", "Co", "Cn")]
-    return " ".join("".join(kept).split())
+    if not text.isascii():
+        kept = [c for c in text if c.isascii() or unicodedata.category(c) not in ("So", "Sk", "Cf", "Mn", "Co", "Cn")]
+        text = "".join(kept)
+    return " ".join(text.split())
 
 
 def _is_label(plain: str, mark: str) -> bool:

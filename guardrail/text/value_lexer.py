@@ -29,7 +29,7 @@ _LEX = re.compile(
     r"(?P<d>(?<![\d/.-])\d{1,4}([/-])\d{1,2}\2\d{1,4}(?![\d/-]))"
     rf"|(?P<n>{LITERAL})"
     rf"|(?P<z>{CJK_NUMERAL}{{1,20}}(?=[{_CLASSIFIERS}]))"
-    r"|(?P<w>(?:(?![\u3005-\u30ff\u3400-\u9fff])[^\W\d_])+(?:'(?:(?![\u3005-\u9fff])[^\W\d_])+)?)"
+    r"|(?P<w>(?:[a-z]++|(?![\u3005-\u30ff\u3400-\u9fff])[^\W\d_])+(?:'(?:(?![\u3005-\u9fff])[^\W\d_])+)?)"
     r"|(?P<s>[^\w\s]|\n)"
 )
 _AFTER_CLOCK = frozenset("on and or but every each sharp in the for except then o daily e il la und am im".split())
@@ -57,12 +57,14 @@ class Lexer:
         self.starts: list[int] = []
         self.ends: list[int] = []
         for match in _LEX.finditer(self.low):
-            if match.group() == "-" and self._is_word_hyphen(match.start()):
+            word = match.group()
+            start, end = match.span()
+            if word == "-" and self._is_word_hyphen(start):
                 continue
             self.kinds.append(match.lastgroup or "s")
-            self.words.append(match.group())
-            self.starts.append(match.start())
-            self.ends.append(match.end())
+            self.words.append(word)
+            self.starts.append(start)
+            self.ends.append(end)
         self.values: list[Value] = []
         self._scales: dict[int, Decimal] = {}  # magnitude of the value that ends at an offset
         self._units_of: dict[int, tuple[Unit, ...]] = {}

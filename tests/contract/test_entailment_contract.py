@@ -18,6 +18,7 @@ from guardrail.scoring.entailment import (
     as_entailment,
 )
 from guardrail.types import EntailmentScore
+from tests.model_servers import served
 from tests.stub_encoders import Blocker, StubEncoder
 from tests.tiny_models import tiny_models
 
@@ -49,6 +50,8 @@ def worker():
 
 
 THREADED = ["cross-encoder", "onnx", "callable"]  # word overlap of short texts needs no thread
+REMOTE = ["tei", "triton"]
+CACHED = ["cross-encoder-cached", "onnx-cached"]
 
 
 def build(kind, request, worker):
@@ -56,13 +59,16 @@ def build(kind, request, worker):
         return LexicalEntailment()
     if kind == "callable":
         return as_entailment(overlap, worker=worker)
+    if kind in REMOTE:
+        return served(kind, lambda premise, hypothesis: overlap([(premise, hypothesis)])[0], batch_size=3)
     directories = request.getfixturevalue("tiny")
-    if kind == "onnx":
-        return OnnxEntailment(directories.onnx_dir, worker=worker)
-    return CrossEncoderEntailment(directories.torch_dir, worker=worker)
+    settings = {"worker": worker, "cache_entries": 100 if kind in CACHED else 0}
+    if kind.startswith("onnx"):
+        return OnnxEntailment(directories.onnx_dir, **settings)
+    return CrossEncoderEntailment(directories.torch_dir, **settings)
 
 
-@pytest.fixture(params=["lexical", *THREADED])
+@pytest.fixture(params=["lexical", *THREADED, *CACHED, *REMOTE])
 def model(request, worker):
     return build(request.param, request, worker)
 
@@ -175,10 +181,12 @@ class NanSession:
         return [[[math.nan] * 3 for _ in feed["input_ids"]]]
 
 
-@pytest.mark.parametrize("kind", THREADED)
+@pytest.mark.parametrize("kind", [*THREADED, *REMOTE])
 async def test_nan_is_an_error(kind, request):
     if kind == "callable":
         model = as_entailment(lambda pairs: [math.nan for _ in pairs])
+    elif kind in REMOTE:
+        model = served(kind, lambda premise, hypothesis: math.nan)
     elif kind == "cross-encoder":
         model = CrossEncoderEntailment(StubEncoder(lambda p, h: [math.nan] * 3))
     else:

@@ -522,3 +522,15 @@ async def test_a_refusal_is_not_an_error_of_the_span(traced: Traced):
     assert run.status.status_code.name != "ERROR"
     assert run.attributes["guardrail.outcome"] == "refused"
     assert run.attributes["guardrail.reason"] == "attempts_exhausted"
+
+
+@pytest.mark.parametrize(("languages", "expected"), [({"it"}, ("en",)), ({"en"}, None), (None, None)])
+async def test_languages_that_the_scorer_was_not_trained_for_are_on_the_spans(
+    traced: Traced, languages: set[str] | None, expected: tuple[str, ...] | None
+):
+    model = says(ONE)
+    model.languages = languages
+    outcome = await traced.guard(model).run(ScriptedGenerator([ONE]), question=QUESTION, context=[HALL])
+    assert outcome.accepted
+    for name in ("guardrail.run", "guardrail.attempt", "guardrail.score"):
+        assert [(s.attributes or {}).get("guardrail.claim.language") for s in traced.named(name)] == [expected]

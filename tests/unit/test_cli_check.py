@@ -22,6 +22,7 @@ KEYS = {
 }  # fmt: skip
 CLAIM_KEYS = {
     "text", "start", "end", "kind", "verdict", "delta_r", "rouge_l", "entailment", "contradiction", "evidence",
+    "language",
 }  # fmt: skip
 
 

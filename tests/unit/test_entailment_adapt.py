@@ -14,6 +14,7 @@ from guardrail.scoring.entailment import (
     CrossEncoderEntailment,
     LexicalEntailment,
     OnnxEntailment,
+    RemoteEntailment,
     ScoringWorker,
     as_entailment,
 )
@@ -80,7 +81,13 @@ async def test_everything_that_can_be_called(obj, model_id):
     assert list(await model.score([])) == []
 
 
-@pytest.mark.parametrize("model", [LexicalEntailment(), OnnxEntailment("nowhere"), CrossEncoderEntailment("nowhere")])
+OWN = [
+    *(LexicalEntailment(), OnnxEntailment("nowhere"), CrossEncoderEntailment("nowhere")),
+    RemoteEntailment("http://models.test"),
+]
+
+
+@pytest.mark.parametrize("model", OWN)
 def test_our_own_models_stay_as_they_are(model):
     assert as_entailment(model) is model
 
@@ -94,6 +101,19 @@ def test_adapting_twice_changes_nothing():
 def test_other_objects_are_refused(obj):
     with pytest.raises(ConfigurationError):
         as_entailment(obj)
+
+
+@pytest.mark.parametrize("url", ["http://models.test:8080", "https://models.test/nli"])
+def test_an_address_is_a_remote_model(url):
+    model = as_entailment(url)
+    assert isinstance(model, RemoteEntailment)
+    assert model.model_id == f"remote:{url.split('/')[2]}"
+
+
+@pytest.mark.parametrize("text", ["cross-encoder/nli", "models.test:8080", "ftp://models.test", "http://", ""])
+def test_other_strings_are_refused_with_what_to_do(text):
+    with pytest.raises(ConfigurationError, match="http://"):
+        as_entailment(text)
 
 
 async def test_user_code_gets_the_pairs_in_order_as_premise_and_hypothesis():
@@ -135,6 +155,14 @@ async def test_sync_code_runs_in_the_worker_and_async_code_in_the_loop():
 async def test_items_that_are_understood(item, expected):
     (score,) = await returns([item]).score(PAIRS[:1])
     assert (score.entailment, score.contradiction) == expected
+    assert score.unsupported is None
+
+
+@pytest.mark.parametrize(
+    "item", [{"entailment": 0.5, "unsupported": 0.25}, EntailmentScore(entailment=0.5, unsupported=0.25)], ids=str
+)
+async def test_a_judgement_of_words_passes(item):
+    assert await returns([item]).score(PAIRS[:1]) == [EntailmentScore(entailment=0.5, unsupported=0.25)]
 
 
 BAD_ITEMS = [
@@ -142,6 +170,7 @@ BAD_ITEMS = [
     *(math.nan, math.inf, -0.01, 1.01, (0.1, 0.8, 0.1), [0.9], 0.9j, {"entailment": 0.9, "verdict": "blocked"}),
     *({"entailment": 0.9, "contradiction": math.nan}, {"entailment": True}, {"contradiction": 0.1}, np.array([0.9])),
     *(EntailmentScore(entailment=math.nan), EntailmentScore(entailment=0.5, contradiction=2.0)),
+    *({"entailment": 0.9, "unsupported": math.nan}, EntailmentScore(entailment=0.5, unsupported=-0.1)),
 ]
 
 

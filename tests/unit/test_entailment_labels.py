@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from guardrail.errors import ModelLoadError, ScoringError
-from guardrail.scoring.entailment.labels import SYNONYMS, LabelMap, probabilities, probability, resolve_labels
+from guardrail.scoring.entailment.labels import (
+    SYNONYMS,
+    LabelMap,
+    probabilities,
+    probability,
+    resolve_labels,
+    unsupported_probability,
+)
 
 
 @pytest.mark.parametrize(
@@ -111,3 +118,28 @@ def test_probability_accepts_numbers_only():
 
 def test_label_map_size():
     assert LabelMap(entailment=0).size == 1
+
+
+@pytest.mark.parametrize(
+    ("positions", "expected"),
+    [
+        ([2], 0.5),
+        ([2, 3], 0.75),  # the mean of the two highest
+        ([1, 2, 3], 0.75),
+        ([1, 3], 0.5),
+        ([0, 3], 1.0),
+        ([], None),
+    ],
+)
+def test_the_least_supported_words_count(positions, expected):
+    (found,) = unsupported_probability([[800.0, -800.0, 0.0, 800.0, math.nan]], [positions])
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    "outputs", [[[0.0, math.nan]], [[0.0, math.inf]], [[0.0]], [0.0, 0.0], [[0.0, 0.0]] * 2, [[[0.0, 0.0]]]]
+)
+def test_words_that_are_no_table_of_numbers_are_an_error(outputs):
+    with pytest.raises(ScoringError, match="words") as caught:
+        unsupported_probability(outputs, [[0, 1]], scorer="m")
+    assert caught.value.scorer == "m"

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import socket
 import struct
 import subprocess
 import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -60,7 +62,7 @@ async def test_onnx_and_torch_agree(tiny):
 
 async def test_scores_do_not_depend_on_the_batch(tiny):
     pairs = random_pairs(15)
-    model = OnnxEntailment(tiny.onnx_dir)
+    model = OnnxEntailment(tiny.onnx_dir, cache_entries=0)
     together = await model.score(pairs)
     for pair, score in zip(pairs, together, strict=True):
         (alone,) = await model.score([pair])
@@ -190,6 +192,73 @@ def test_labels_that_do_not_fit_the_outputs(tiny, tmp_path):
         OnnxEntailment(directory).load()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+def test_a_model_that_was_used_works_in_a_forked_child(tiny):
+    script = f"""
+        import asyncio, os
+        from guardrail.protocols import Pair
+        from guardrail.scoring.entailment import OnnxEntailment
+        model, pairs = OnnxEntailment({str(tiny.onnx_dir)!r}), [Pair("the door", "the door"), Pair("maps", "the plan")]
+        expected = asyncio.run(model.score(pairs))
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if asyncio.run(model.score(pairs)) == expected else 1)
+        raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def with_word_head(directory):
+    """Give the graph an output ``unsupported``: a token's logit is a tenth of its number above 50."""
+    import onnx
+    from onnx import TensorProto, helper
+
+    graph = onnx.load(str(directory / "model.onnx"))
+    constants = [("ten", 0.1), ("middle", 50.0)]
+    graph.graph.initializer.extend(
+        helper.make_tensor(name, TensorProto.FLOAT, [], [value]) for name, value in constants
+    )
+    graph.graph.node.extend(
+        [
+            helper.make_node("Cast", ["input_ids"], ["number"], to=TensorProto.FLOAT),
+            helper.make_node("Sub", ["number", "middle"], ["distance"]),
+            helper.make_node("Mul", ["distance", "ten"], ["unsupported"]),
+        ]
+    )
+    graph.graph.output.append(helper.make_tensor_value_info("unsupported", TensorProto.FLOAT, ["batch", "tokens"]))
+    onnx.save(graph, str(directory / "model.onnx"))
+
+
+async def test_a_graph_that_judges_words(tiny, tmp_path):
+    from tokenizers import Tokenizer
+
+    directory = copy_of(tiny.onnx_dir, tmp_path / "m")
+    with_word_head(directory)
+    tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
+    claims = ["maps", "the door opens at nine", "the plan costs ten euros a month", "a b ! q"]
+    model = OnnxEntailment(directory)
+    scores = await model.score([Pair("the archive holds photographs and maps", claim) for claim in claims])
+    for claim, score in zip(claims, scores, strict=True):
+        ids = np.array(tokenizer.encode(claim, add_special_tokens=False).ids)
+        expected = np.sort(1 / (1 + np.exp(-(ids - 50) / 10)))[-2:].mean()
+        assert score.unsupported == pytest.approx(float(expected), abs=1e-5)
+    (plain,) = await OnnxEntailment(tiny.onnx_dir).score([Pair("the archive holds photographs and maps", "maps")])
+    assert plain.unsupported is None
+    assert plain.entailment == pytest.approx(scores[0].entailment, abs=1e-5)
+
+
+async def test_the_words_of_a_long_pair_are_those_of_its_best_window(tiny, tmp_path):
+    directory = copy_of(tiny.onnx_dir, tmp_path / "m")
+    with_word_head(directory)
+    premise = " ".join(pair.premise for pair in random_pairs(2))
+    (score,) = await OnnxEntailment(directory).score([Pair(premise, "the plan costs ten euros")])
+    (alone,) = await OnnxEntailment(directory).score([Pair("the door", "the plan costs ten euros")])
+    assert score.unsupported == pytest.approx(alone.unsupported)  # the tiny head looks at the claim alone
+
+
 async def test_checksums(tiny, tmp_path):
     directory = copy_of(tiny.onnx_dir, tmp_path / "m")
     sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in directory.iterdir()}
@@ -216,7 +285,8 @@ async def test_max_tokens_makes_smaller_windows(tiny):
     loaded._session = type(
         "Spy", (), {"run": lambda self, _, feed: shapes.append(feed["input_ids"].shape) or run(_, feed)}
     )()
-    await model.score([Pair("the door opens at nine " * 30, "the archive holds maps")])
+    premise = " ".join(pair.premise for pair in random_pairs(3))
+    await model.score([Pair(premise, "the archive holds maps")])
     assert sum(rows for rows, _ in shapes) > 4
     assert max(columns for _, columns in shapes) <= 40
 
@@ -311,7 +381,13 @@ def test_a_missing_extra_is_named(tiny, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "build", [lambda: CrossEncoderEntailment("m", batch_size=0), lambda: OnnxEntailment("m", threads=0)]
+    "build",
+    [
+        lambda: CrossEncoderEntailment("m", batch_size=0),
+        lambda: CrossEncoderEntailment("m", cache_entries=-1),
+        lambda: OnnxEntailment("m", threads=0),
+        lambda: OnnxEntailment("m", cache_entries=-1),
+    ],
 )
 def test_sizes_are_checked(build):
     with pytest.raises(ConfigurationError):
@@ -337,7 +413,8 @@ async def test_the_default_is_the_embedded_model_or_a_declared_baseline(tiny, tm
 def test_importing_the_models_imports_no_heavy_library():
     script = (
         "import sys, guardrail.scoring.entailment, guardrail.scoring.reference;"
-        "heavy = {'torch', 'transformers', 'sentence_transformers', 'onnxruntime', 'tokenizers'} & set(sys.modules);"
+        "heavy = {'torch', 'transformers', 'sentence_transformers', 'onnxruntime', 'tokenizers', 'httpx'};"
+        "heavy &= set(sys.modules);"
         "raise SystemExit(str(sorted(heavy)) if heavy else 0)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)

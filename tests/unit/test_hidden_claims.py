@@ -261,6 +261,7 @@ def _strict_reference(entailment: float) -> Verifier:
         release="answer",
         no_claims="refuse",
         on_conflict="fail",
+        on_unknown_language="fail",
     )
     return Verifier(policy=policy, entailment=FakeEntailment(entailment))
 

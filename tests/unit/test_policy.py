@@ -59,7 +59,10 @@ def other(kind: SegmentKind) -> ClaimVerdict:
 
 # --- passes ---------------------------------------------------------------------------------------------------
 
-STRICT_AT_7 = Policy(delta=0.5, strict_threshold=0.7, no_claims="refuse", on_conflict="fail")
+STRICT_AT_7 = Policy(
+    delta=0.5, strict_threshold=0.7, no_claims="refuse", on_conflict="fail", on_unknown_language="fail"
+)
+FAILS_UNKNOWN = Policy(delta=0.5, on_unknown_language="fail")
 
 PASSES = [
     (Policy(delta=0.5), verdict(0.0), True),
@@ -78,6 +81,13 @@ PASSES = [
     (Policy(delta=1.0), verdict(None, None), False),
     (Policy(delta=0.5), verdict(0.9, X), True),
     (Policy(delta=0.5, on_conflict="fail"), verdict(0.0, X), False),
+    (Policy(delta=0.5), verdict(0.1, language="it"), True),
+    (Policy(delta=0.5), verdict(0.9, U, language="it"), False),
+    (FAILS_UNKNOWN, verdict(0.1), True),
+    (FAILS_UNKNOWN, verdict(0.0, language="it"), False),
+    (FAILS_UNKNOWN, verdict(0.0, X, language="it"), False),
+    (FAILS_UNKNOWN, other(SegmentKind.GREETING), True),
+    (STRICT_AT_7, verdict(0.0, language="it"), False),
     (STRICT_AT_7, verdict(0.3, entailment=0.7), True),
     (STRICT_AT_7, verdict(0.3, entailment=math.nextafter(0.7, 0)), False),
     (STRICT_AT_7, verdict(0.0, entailment=math.nan), False),
@@ -138,6 +148,13 @@ ANSWERS: list[tuple[Policy, list[ClaimVerdict], ContextState, bool, str]] = [
     (STRICT, [REFUSAL], GIVEN, True, "abstained"),
     (STRICT, [GOOD], EMPTY, False, "no_context"),
     (STRICT, [UNSCORED], GIVEN, False, "scoring_error"),
+    (STRICT, [verdict(0.0, language="it")], GIVEN, False, "unsupported_language"),
+    (STRICT, [verdict(0.0), verdict(0.0, language="it")], GIVEN, False, "unsupported_language"),
+    (STRICT, [verdict(0.0, language="it"), verdict(0.9, U)], GIVEN, False, "claims_failed"),
+    (STRICT, [verdict(0.0, language="it"), UNSCORED], GIVEN, False, "scoring_error"),
+    (STRICT, [verdict(0.0, language="it")], EMPTY, False, "no_context"),
+    (BALANCED, [verdict(0.0, language="it")], GIVEN, True, "passed"),
+    (BALANCED, [verdict(0.9, U, language="it")], GIVEN, False, "claims_failed"),
     (STRICT, [], GIVEN, False, "empty_answer"),
 ]
 
@@ -247,6 +264,7 @@ def test_resolve_release(policy: Policy, streaming: bool, can_continue: bool, ex
         ("no_context", "pass_marked"),
         ("no_claims", "pass_marked"),
         ("on_conflict", "release"),
+        ("on_unknown_language", "mark"),
     ],
 )
 def test_strict_mode_allows_no_way_out(field: str, value: str):
@@ -312,6 +330,8 @@ def clash(claim: str, evidence: str) -> Clash:
         (verdict(0.5, X), ["disagree"]),
         (verdict(1.0, U, clashes=(clash("15 euro", ""),)), ["15 euro", "not mention"]),
         (verdict(1.0, U), ["not support"]),
+        (verdict(0.0, language="it"), ["cannot be checked", "(it)"]),
+        (verdict(1.0, C, language="it"), ["otherwise"]),
         (verdict(None, None), ["not support"]),
     ],
 )

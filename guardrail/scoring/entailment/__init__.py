@@ -3,12 +3,16 @@
 =====================  ==========================================================================
 ``onnx``               the embedded model, or any exported one: onnxruntime and tokenizers only
 ``cross_encoder``      a sentence-transformers model (extra ``cross-encoder``)
+``remote``             a model behind an HTTP endpoint (extra ``remote``); ``remote_apis`` what is sent and answered
 ``lexical``            word overlap, a declared baseline
 ``adapt``              user code, checked
 ``labels``             which output is entailment, and how it becomes a probability
-``windows``            long premises, batches, aggregation: shared by the models
+``local``              what ``onnx`` and ``cross_encoder`` share: loading once, cache, turns
+``forward``            from pairs to scores: batches, probabilities, one score per pair
+``windows``            long premises
+``cache``              scores of pairs that were asked before
+``worker``             threads that keep models off the event loop, in turns
 ``modelfiles``         damaged and missing model files, named
-``worker``             threads that keep models off the event loop
 =====================  ==========================================================================
 """
 
@@ -19,6 +23,7 @@ from guardrail.scoring.entailment.cross_encoder import CrossEncoderEntailment
 from guardrail.scoring.entailment.labels import LabelMap, resolve_labels
 from guardrail.scoring.entailment.lexical import LexicalEntailment
 from guardrail.scoring.entailment.onnx import OnnxEntailment, default_entailment, embedded_model_dir
+from guardrail.scoring.entailment.remote import RemoteEntailment
 from guardrail.scoring.entailment.worker import ScoringWorker, shared_worker
 
 __all__ = [
@@ -26,6 +31,7 @@ __all__ = [
     "LabelMap",
     "LexicalEntailment",
     "OnnxEntailment",
+    "RemoteEntailment",
     "ScoringWorker",
     "as_entailment",
     "default_entailment",

@@ -11,11 +11,13 @@ from guardrail.protocols import Entailment, Pair
 from guardrail.scoring.entailment.cross_encoder import CrossEncoderEntailment
 from guardrail.scoring.entailment.labels import probability
 from guardrail.scoring.entailment.lexical import LexicalEntailment
-from guardrail.scoring.entailment.onnx import OnnxEntailment
+from guardrail.scoring.entailment.local import LocalEntailment
+from guardrail.scoring.entailment.remote import RemoteEntailment
 from guardrail.scoring.entailment.worker import ScoringWorker, shared_worker
 from guardrail.types import EntailmentScore
 
-_KEYS = frozenset({"entailment", "contradiction", "neutral"})
+_KEYS = frozenset({"entailment", "contradiction", "neutral", "unsupported"})
+_FIELDS = ("entailment", "contradiction", "unsupported")
 
 
 def as_entailment(obj: Any, *, worker: ScoringWorker | None = None) -> Entailment:
@@ -25,8 +27,11 @@ def as_entailment(obj: Any, *, worker: ScoringWorker | None = None) -> Entailmen
         obj: An :class:`~guardrail.protocols.Entailment`; or an object with a ``score`` or ``predict`` method; or a
             callable. Method and callable take a list of ``(premise, hypothesis)`` pairs, may be sync or async, and
             return one item per pair: an :class:`~guardrail.types.EntailmentScore`, a number (the probability of
-            entailment), or a mapping with ``"entailment"`` and optionally ``"contradiction"`` and ``"neutral"``.
-            A sentence-transformers ``CrossEncoder`` is recognised and wrapped in :class:`CrossEncoderEntailment`.
+            entailment), or a mapping with ``"entailment"`` and optionally ``"contradiction"``, ``"neutral"`` and
+            ``"unsupported"``.
+            A sentence-transformers ``CrossEncoder`` is recognised and wrapped in :class:`CrossEncoderEntailment`. A
+            string with an ``http://`` or ``https://`` address is a Text Embeddings Inference server, as for
+            :class:`RemoteEntailment`.
         worker: Where synchronous code runs; ``None`` shares one thread per process.
 
     Returns:
@@ -40,10 +45,17 @@ def as_entailment(obj: Any, *, worker: ScoringWorker | None = None) -> Entailmen
         >>> import asyncio
         >>> model = as_entailment(lambda pairs: [float(p == h) for p, h in pairs])
         >>> asyncio.run(model.score([Pair("a", "a")]))
-        [EntailmentScore(entailment=1.0, contradiction=None)]
+        [EntailmentScore(entailment=1.0, contradiction=None, unsupported=None)]
     """
-    if isinstance(obj, CrossEncoderEntailment | OnnxEntailment | LexicalEntailment | _Adapted):
+    if isinstance(obj, LocalEntailment | RemoteEntailment | LexicalEntailment | _Adapted):
         return obj
+    if isinstance(obj, str):
+        if obj.startswith(("http://", "https://")):
+            return RemoteEntailment(obj)
+        raise ConfigurationError(
+            "an entailment model given as a string must be an http:// or https:// address; "
+            "make CrossEncoderEntailment(name) or OnnxEntailment(directory) for a name or a path"
+        )
     if inspect.isclass(obj):
         raise ConfigurationError(f"an entailment model must be an instance, got the class {obj.__name__}")
     if type(obj).__module__.startswith("sentence_transformers.") and hasattr(obj, "predict"):
@@ -104,23 +116,26 @@ class _Adapted:
         return [self._item(item) for item in returned]
 
     def _item(self, item: Any) -> EntailmentScore:
-        entailment, contradiction = item, None
+        values: Mapping[str, Any] = {"entailment": item}
         if isinstance(item, EntailmentScore):
-            entailment, contradiction = item.entailment, item.contradiction
+            values = {name: getattr(item, name) for name in _FIELDS}
         elif isinstance(item, Mapping):
             if "entailment" not in item or not _KEYS.issuperset(item):
                 raise ScoringError(
                     f"{self._model_id} returned a mapping that is no score: its keys must be 'entailment' and, "
-                    "optionally, 'contradiction' and 'neutral'",
+                    "optionally, 'contradiction', 'neutral' and 'unsupported'",
                     scorer=self._model_id,
                 )
-            entailment, contradiction = item["entailment"], item.get("contradiction")
+            values = item
         return EntailmentScore(
-            entailment=probability(entailment, scorer=self._model_id),
-            contradiction=None
-            if contradiction is None
-            else probability(contradiction, what="contradiction", scorer=self._model_id),
+            entailment=probability(values["entailment"], scorer=self._model_id),
+            contradiction=self._optional(values, "contradiction"),
+            unsupported=self._optional(values, "unsupported"),
         )
+
+    def _optional(self, values: Mapping[str, Any], name: str) -> float | None:
+        value = values.get(name)
+        return None if value is None else probability(value, what=name, scorer=self._model_id)
 
 
 def _name(obj: Any) -> str:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from guardrail.errors import ConfigurationError, MissingExtraError, ModelLoadError
 from guardrail.protocols import Pair
+from guardrail.scoring.entailment.cache import DEFAULT_ENTRIES
+from guardrail.scoring.entailment.forward import ModelLimits, PairOutputs, warm_up
 from guardrail.scoring.entailment.labels import Activation, resolve_labels
+from guardrail.scoring.entailment.local import LocalEntailment
 from guardrail.scoring.entailment.modelfiles import check_model_directory
-from guardrail.scoring.entailment.windows import ModelLimits, Offsets, max_positions, score_pairs, warm_up
-from guardrail.scoring.entailment.worker import ScoringWorker, shared_worker
-from guardrail.types import EntailmentScore
-
-if TYPE_CHECKING:  # numpy costs 50 ms at import: only for those who have a model
-    from numpy.typing import ArrayLike
+from guardrail.scoring.entailment.windows import Offsets, max_positions
+from guardrail.scoring.entailment.worker import ScoringWorker
 
 
-class CrossEncoderEntailment:
+class CrossEncoderEntailment(LocalEntailment):
     """Judges pairs with a natural-language-inference cross-encoder.
 
     Args:
@@ -27,12 +25,14 @@ class CrossEncoderEntailment:
             ``tokenizer`` and ``config``).
         device: Torch device (``"cpu"``, ``"cuda:0"``); ``None`` lets sentence-transformers choose.
         max_tokens: Most tokens per forward pass, special tokens included; ``None`` takes the model's own limit.
-        batch_size: Windows per forward pass.
+        batch_size: Most windows per forward pass. On a CPU a pass never has more tokens than one full window, so that
+            other callers soon have their turn; an accelerator gets full batches.
         labels: Index to label name, for models whose configuration does not name their labels:
             ``{0: "contradiction", 1: "entailment", 2: "neutral"}``, or ``{0: "entailment"}`` for a single output.
         activation: ``None`` asks ``predict`` for logits, whatever activation the model is configured with. Say
             ``"softmax"`` or ``"sigmoid"`` for an object whose ``predict`` returns probabilities regardless.
         local_files_only: Never ask the network. A local directory never does.
+        cache_entries: Most scores to remember, as digests of the texts; 0 remembers none.
         worker: Where to run; ``None`` shares one thread per process.
 
     The model is loaded at the first :meth:`score`, or by :meth:`load`; a failed load is tried again at the next use.
@@ -54,10 +54,12 @@ class CrossEncoderEntailment:
         labels: Mapping[int, str] | None = None,
         activation: Activation | None = None,
         local_files_only: bool = False,
+        cache_entries: int = DEFAULT_ENTRIES,
         worker: ScoringWorker | None = None,
     ) -> None:
         if batch_size < 1:
             raise ConfigurationError(f"batch_size must be at least 1, got {batch_size!r}")
+        super().__init__(worker=worker, cache_entries=cache_entries)
         self._source = model
         self._device = device
         self._max_tokens = max_tokens
@@ -65,9 +67,6 @@ class CrossEncoderEntailment:
         self._labels = labels
         self._activation = activation
         self._local_files_only = local_files_only
-        self._worker = worker
-        self._lock = threading.Lock()
-        self._loaded: tuple[_CrossEncoderModel, ModelLimits] | None = None
 
     @property
     def model_id(self) -> str:
@@ -77,38 +76,15 @@ class CrossEncoderEntailment:
         name = getattr(getattr(self._source, "config", None), "_name_or_path", "")
         return name if isinstance(name, str) and name else type(self._source).__name__
 
-    def load(self) -> None:
-        """Load the model now, in the calling thread, and score one pair to see that it works.
+    def _open(self) -> tuple[_CrossEncoderModel, ModelLimits]:
+        from_disk = isinstance(self._source, str | Path)
+        encoder = self._read() if from_disk else self._source
+        model, limits = _CrossEncoderModel(encoder), self._limits(encoder)
+        if from_disk:
+            warm_up(model, limits, scorer=self.model_id)
+        return model, limits
 
-        Raises:
-            MissingExtraError: If sentence-transformers is not installed.
-            ModelLoadError: If the model cannot be loaded, or its labels are unknown.
-        """
-        self._model()
-
-    async def score(self, pairs: Sequence[Pair]) -> list[EntailmentScore]:
-        """Score pairs, in order; see :class:`~guardrail.protocols.Entailment`."""
-        if not pairs:
-            return []
-        return await (self._worker or shared_worker()).run(self._score, list(pairs))
-
-    def _score(self, pairs: list[Pair]) -> list[EntailmentScore]:
-        model, limits = self._model()
-        return score_pairs(model, limits, pairs, scorer=self.model_id)
-
-    def _model(self) -> tuple[_CrossEncoderModel, ModelLimits]:
-        with self._lock:
-            if self._loaded is None:
-                from_disk = isinstance(self._source, str | Path)
-                encoder = self._open() if from_disk else self._source
-                model = _CrossEncoderModel(encoder)
-                limits = self._limits(encoder)
-                if from_disk:
-                    warm_up(model, limits, scorer=self.model_id)
-                self._loaded = model, limits
-            return self._loaded
-
-    def _open(self) -> Any:
+    def _read(self) -> Any:
         name = str(self._source)
         directory = Path(name).expanduser()
         local = isinstance(self._source, Path) or directory.exists() or name.startswith((".", "/", "~"))
@@ -155,11 +131,14 @@ class CrossEncoderEntailment:
             )
             if isinstance(limit, int) and 0 < limit < 1_000_000  # tokenizers say "no limit" with a huge number
         ]
+        max_tokens = min(known, default=512)
+        on_cpu = getattr(getattr(encoder, "device", None), "type", "cpu") == "cpu"
         return ModelLimits(
             labels=labels,
-            max_tokens=min(known, default=512),
+            max_tokens=max_tokens,
             special_tokens=int(tokenizer.num_special_tokens_to_add(pair=True)),
             batch_size=self._batch_size,
+            batch_tokens=max_tokens if on_cpu else max_tokens * self._batch_size,
             activation=self._activation,
         )
 
@@ -178,8 +157,8 @@ class _CrossEncoderModel:
         offsets: Offsets = encoding["offset_mapping"]
         return offsets
 
-    def forward(self, pairs: Sequence[Pair]) -> ArrayLike:
-        outputs: ArrayLike = self._encoder.predict(
+    def forward(self, pairs: Sequence[Pair]) -> PairOutputs:
+        outputs = self._encoder.predict(
             [(premise, hypothesis) for premise, hypothesis in pairs],
             batch_size=len(pairs),
             show_progress_bar=False,
@@ -187,7 +166,7 @@ class _CrossEncoderModel:
             apply_softmax=False,
             convert_to_numpy=True,
         )
-        return outputs
+        return PairOutputs(classes=outputs)
 
 
 def _raw(logits: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
@@ -148,12 +148,49 @@ def probabilities(
     if activation is not None:
         return _declared(values, activation, scorer)
     if width == 1:
-        # exp of a non-positive number only, so that large logits do not overflow
-        tail = np.exp(-np.abs(values))
-        return np.where(values >= 0, 1.0, tail) / (1.0 + tail)
+        return _sigmoid(values)
     shifted = np.exp(values - values.max(axis=1, keepdims=True))
     result: NDArray[np.float64] = shifted / shifted.sum(axis=1, keepdims=True)
     return result
+
+
+def unsupported_probability(
+    outputs: ArrayLike, claim_tokens: Sequence[Sequence[int]], *, scorer: str = ""
+) -> list[float | None]:
+    """Turn one logit per token into the probability that the least supported words of a claim are unsupported.
+
+    It is the mean over the two tokens with the highest probability: one wrong word is enough to make a claim wrong,
+    and a name or a number has several tokens.
+
+    Args:
+        outputs: Logits, shape ``(pairs, tokens)``.
+        claim_tokens: Per pair the positions of the claim's tokens, special tokens left out.
+        scorer: ``model_id`` for the error message.
+
+    Returns:
+        One probability per pair; ``None`` for a claim without tokens.
+
+    Raises:
+        ScoringError: If the shape is another, or a value that is used is NaN or infinite.
+
+    Example:
+        >>> unsupported_probability([[9.0, 0.0, -40.0, 40.0]], [[1, 2, 3]])
+        [0.75]
+    """
+    import numpy as np
+
+    name = scorer or "the model"
+    logits = np.asarray(outputs, dtype=np.float64)
+    rows, columns = len(claim_tokens), max((max(own, default=-1) for own in claim_tokens), default=-1) + 1
+    if logits.ndim != 2 or logits.shape[0] != rows or logits.shape[1] < columns:
+        raise ScoringError(f"{name} returned shape {logits.shape} for the words of {rows} pairs", scorer=scorer)
+    found: list[float | None] = []
+    for row, own in zip(logits, claim_tokens, strict=True):
+        highest = np.sort(row[list(own)])[-2:]
+        if not np.isfinite(highest).all():
+            raise ScoringError(f"{name} returned NaN or infinity for words", scorer=scorer)
+        found.append(float(_sigmoid(highest).mean()) if len(highest) else None)
+    return found
 
 
 def probability(value: object, *, what: str = "entailment", scorer: str = "") -> float:
@@ -178,6 +215,14 @@ def probability(value: object, *, what: str = "entailment", scorer: str = "") ->
     if not math.isfinite(number) or not 0.0 <= number <= 1.0:
         raise ScoringError(f"{scorer or 'the scorer'} returned {what} {number!r}, outside [0, 1]", scorer=scorer)
     return number
+
+
+def _sigmoid(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    import numpy as np
+
+    tail = np.exp(-np.abs(values))  # of a non-positive number only, so that large logits do not overflow
+    result: NDArray[np.float64] = np.where(values >= 0, 1.0, tail) / (1.0 + tail)
+    return result
 
 
 def _declared(values: NDArray[np.float64], activation: Activation, scorer: str) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Long premises: cut into overlapping windows that fit the model, scored in batches, aggregated per pair.
+"""Long premises: cut into overlapping windows that fit the model.
 
 Tokenisers truncate silently, and by default they cut the longer text, which can be the claim. Here nothing is cut:
 a premise that does not fit becomes several windows, and a claim that leaves no room for a premise is an error.
@@ -7,54 +7,15 @@ a premise that does not fit becomes several windows, and a claim that leaves no 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
-from guardrail.errors import ModelLoadError, ScoringError
-from guardrail.protocols import Pair
-from guardrail.scoring.entailment.labels import Activation, LabelMap, probabilities
-from guardrail.types import EntailmentScore
-
-if TYPE_CHECKING:  # numpy costs 50 ms at import: only for those who have a model
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
+from guardrail.errors import ScoringError
 
 Offsets = Sequence[tuple[int, int]]
 """Start and end of each token in its text, in code points, special tokens left out."""
 
 MIN_PREMISE_TOKENS = 16
 """A window with less room for the premise than this cannot hold a sentence: the claim counts as too long."""
-
-
-class PairModel(Protocol):
-    """What a concrete model has to offer to be windowed."""
-
-    def offsets(self, text: str) -> Offsets:
-        """Tokens of one text, without special tokens and without truncation."""
-        ...
-
-    def forward(self, pairs: Sequence[Pair]) -> ArrayLike:
-        """Raw outputs for one batch of pairs that fit, shape ``(len(pairs), labels)``."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelLimits:
-    """How a model wants to be fed.
-
-    Attributes:
-        labels: Its classes.
-        max_tokens: Most tokens of premise, hypothesis and special tokens together.
-        special_tokens: How many special tokens a pair gets.
-        batch_size: Most windows per forward pass.
-        activation: Activation that the model applies itself; ``None`` if it returns logits.
-    """
-
-    labels: LabelMap
-    max_tokens: int
-    special_tokens: int
-    batch_size: int
-    activation: Activation | None = None
 
 
 def token_windows(premise_tokens: int, hypothesis_tokens: int, *, max_tokens: int, overlap: int) -> list[range]:
@@ -121,70 +82,6 @@ def text_windows(premise: str, hypothesis_tokens: int, offsets: Callable[[str], 
         limit -= excess
 
 
-def score_pairs(model: PairModel, limits: ModelLimits, pairs: Sequence[Pair], *, scorer: str) -> list[EntailmentScore]:
-    """Score pairs with a model: windows, then batches of similar length, then probabilities, then one score per pair.
-
-    Over the windows of a pair, entailment is the maximum (evidence in any window supports the claim) and so is
-    contradiction. A blank premise entails nothing and a blank hypothesis asserts nothing: both score 0.0 unasked.
-
-    Args:
-        model: The model.
-        limits: How it wants to be fed.
-        pairs: What to score.
-        scorer: ``model_id`` for error messages.
-
-    Returns:
-        One score per pair, in order.
-
-    Raises:
-        ScoringError: If a claim is too long, or the model fails or returns something that is no probability.
-    """
-    lengths: dict[str, int] = {}
-
-    def count(text: str) -> int:
-        if text not in lengths:
-            lengths[text] = len(model.offsets(text))
-        return lengths[text]
-
-    jobs: list[tuple[int, int, Pair]] = []  # tokens, index of the pair, window
-    try:
-        for index, (premise, hypothesis) in enumerate(pairs):
-            if not premise.strip() or not hypothesis.strip():
-                continue
-            room = limits.max_tokens - limits.special_tokens
-            if count(premise) + count(hypothesis) <= room:
-                windows = [premise]
-            else:
-                windows = text_windows(premise, count(hypothesis), model.offsets, room)
-            jobs.extend((count(text) + count(hypothesis), index, Pair(text, hypothesis)) for text in windows)
-        jobs.sort(key=lambda job: job[0])  # similar lengths together: less padding
-        tables = [
-            _forward(model, limits, [job[2] for job in jobs[at : at + limits.batch_size]], scorer)
-            for at in range(0, len(jobs), limits.batch_size)
-        ]
-    except ScoringError as error:
-        error.scorer = error.scorer or scorer
-        raise
-    except Exception as error:
-        # The message of a foreign exception may quote the text: it stays in __cause__.
-        raise ScoringError(f"{scorer} failed with {type(error).__name__}", scorer=scorer) from error
-    import numpy as np
-
-    return _aggregate(np.concatenate(tables) if tables else None, jobs, len(pairs), limits.labels)
-
-
-def warm_up(model: PairModel, limits: ModelLimits, *, scorer: str) -> None:
-    """Score one pair with a model that was just loaded, so that a broken one fails at start-up and not mid-stream.
-
-    Raises:
-        ModelLoadError: If it does not give a probability.
-    """
-    try:
-        score_pairs(model, limits, [Pair("a", "a")], scorer=scorer)
-    except ScoringError as error:
-        raise ModelLoadError(f"{scorer} was loaded but cannot score: {error}", scorer=scorer) from error
-
-
 def max_positions(config: Mapping[str, Any]) -> int | None:
     """Most tokens that a model's position embeddings allow, from its ``config.json``; ``None`` if it does not say.
 
@@ -197,30 +94,6 @@ def max_positions(config: Mapping[str, Any]) -> int | None:
     if config.get("model_type") in offset_families:
         return positions - int(config.get("pad_token_id") or 1) - 1
     return positions
-
-
-def _forward(model: PairModel, limits: ModelLimits, batch: Sequence[Pair], scorer: str) -> NDArray[np.float64]:
-    outputs = model.forward(batch)
-    return probabilities(
-        outputs, rows=len(batch), width=limits.labels.size, activation=limits.activation, scorer=scorer
-    )
-
-
-def _aggregate(
-    table: NDArray[np.float64] | None, jobs: Sequence[tuple[int, int, Pair]], count: int, labels: LabelMap
-) -> list[EntailmentScore]:
-    entailment = [0.0] * count
-    contradiction = [0.0] * count
-    for row, (_, index, _) in enumerate(jobs):
-        assert table is not None  # there is a row per job
-        entailment[index] = max(entailment[index], float(table[row, labels.entailment]))
-        if labels.contradiction is not None:
-            contradiction[index] = max(contradiction[index], float(table[row, labels.contradiction]))
-    has_contradiction = labels.contradiction is not None
-    return [
-        EntailmentScore(entailment=e, contradiction=c if has_contradiction else None)
-        for e, c in zip(entailment, contradiction, strict=True)
-    ]
 
 
 def _slice(text: str, spans: Offsets, window: range) -> str:

@@ -7,34 +7,45 @@ import contextvars
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, TypeVarTuple
 
 from guardrail.errors import ConfigurationError
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+Item = TypeVar("Item")
 
 
 class ScoringWorker:
-    """Runs synchronous scoring code in first-in-first-out order, without blocking any event loop.
+    """Runs synchronous scoring code without blocking any event loop, and shares its threads fairly between callers.
 
-    One worker serves several event loops and survives a fork. Its threads are daemons, so a stuck model never keeps
-    the interpreter alive. Whoever calls :meth:`run` waits for its own result: the queue can never be longer than the
-    number of tasks that wait, which is the back-pressure.
+    Work that comes in parts (:meth:`spread`) takes turns: after each part the next caller has its turn, so somebody
+    with one sentence never waits for the end of somebody else's whole answer. Work of one part (:meth:`run`) has its
+    turn in the order of arrival.
+
+    Whoever calls waits for the own result, and at most ``max_calls`` calls have been cut into parts at a time; the
+    others wait in line. That is the back-pressure, and the bound on memory. One worker serves several event loops and
+    survives a fork. Its threads are daemons, so a stuck model never keeps the interpreter alive.
 
     Args:
-        threads: Number of threads. One is right for most models, which use more cores by themselves.
+        threads: Number of threads. With more than one, parts of one call run at the same time.
+        max_calls: Most calls that take turns; more wait until one of them has ended.
+
+    Raises:
+        ConfigurationError: If one of them is no integer of at least 1.
 
     Example:
         >>> asyncio.run(ScoringWorker().run(max, 1, 2))
         2
     """
 
-    def __init__(self, threads: int = 1) -> None:
-        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-            raise ConfigurationError(f"threads must be an integer of at least 1, got {threads!r}")
+    def __init__(self, threads: int = 1, *, max_calls: int = 64) -> None:
+        for name, value in (("threads", threads), ("max_calls", max_calls)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ConfigurationError(f"{name} must be an integer of at least 1, got {value!r}")
         self.threads = threads
+        self.max_calls = max_calls
         self._reset()
 
     async def run(self, fn: Callable[[*Ts], T], *args: *Ts) -> T:
@@ -51,86 +62,186 @@ class ScoringWorker:
 
         On cancellation the call is dropped if it has not begun; otherwise it ends unobserved in its thread.
         """
-        job = _Job(fn, args)
-        self._submit(job)
+        (result,) = await self.spread(lambda: (None,), lambda _: fn(*args))
+        return result
+
+    async def spread(self, split: Callable[[], Sequence[Item]], work: Callable[[Item], T]) -> list[T]:
+        """Do work in parts, taking turns with other callers.
+
+        Args:
+            split: Called in a thread, in the first turn; cuts the work into parts.
+            work: Called in a thread with one part, the first one in the first turn. With several threads, parts run at
+                the same time. Both see the caller's context variables.
+
+        Returns:
+            What ``work`` returned, one entry per part, in the order of the parts. The first exception of either is
+            raised here, and the parts that have not begun are dropped.
+
+        On cancellation the parts that have not begun are dropped; those that run end unobserved in their threads.
+
+        Example:
+            >>> asyncio.run(ScoringWorker().spread(lambda: ["a", "bc"], len))
+            [1, 2]
+        """
+        call = _Call(split, work)
+        queue = self._submit(call)
         try:
-            return await job.future  # type: ignore[no-any-return]
+            return await call.future  # type: ignore[no-any-return]
         except asyncio.CancelledError:
-            self._drop(job)
+            queue.drop(call)
             raise
 
     @property
     def queued(self) -> int:
         """Number of calls that have not begun."""
-        with self._ready:
-            return len(self._jobs)
+        return self._queue.queued
 
     def _reset(self) -> None:
         self._pid = os.getpid()
-        self._jobs: deque[_Job] = deque()
-        self._ready = threading.Condition()
-        self._started = 0
+        self._queue = _Queue(self.max_calls)
+        self._started = False
 
-    def _submit(self, job: _Job) -> None:
+    def _submit(self, call: _Call) -> _Queue:
         if self._pid != os.getpid():
             self._reset()  # threads do not survive a fork, and the lock may have been held at that moment
-        with self._ready:
-            self._jobs.append(job)
-            if self._started < self.threads:
-                self._started += 1
-                name = f"guardrail-scoring-{self._started}"
-                threading.Thread(target=self._work, args=(self._jobs, self._ready), name=name, daemon=True).start()
-            self._ready.notify()
-
-    def _drop(self, job: _Job) -> None:
-        with self._ready:
-            if job in self._jobs:
-                self._jobs.remove(job)
-
-    @staticmethod
-    def _work(jobs: deque[_Job], ready: threading.Condition) -> None:
-        while True:
-            with ready:
-                while not jobs:
-                    ready.wait()
-                job = jobs.popleft()
-            job.execute()
-            del job  # an idle thread keeps no text alive
+        queue = self._queue
+        queue.add(call)
+        with queue.ready:
+            start, self._started = not self._started, True
+        if start:
+            for number in range(1, self.threads + 1):
+                name = f"guardrail-scoring-{number}"
+                threading.Thread(target=_serve, args=(queue,), name=name, daemon=True).start()
+        return queue
 
 
-class _Job:
-    """One call and the future of the task that waits for it."""
+def _serve(queue: _Queue) -> None:
+    while True:
+        _take_turn(queue, *queue.take())  # in a function of its own: an idle thread keeps no text alive
 
-    __slots__ = ("args", "context", "fn", "future", "loop")
 
-    def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        self.fn = fn
-        self.args = args
-        self.context = contextvars.copy_context()
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Any] = self.loop.create_future()
+def _take_turn(queue: _Queue, call: _Call, part: tuple[int, Any] | None) -> None:
+    error: BaseException | None = None
+    try:
+        if part is None:
+            part = queue.cut(call, call.inside(call.split))
+        if part is not None:
+            index, item = part
+            call.results[index] = call.inside(call.work, item)
+    except BaseException as raised:
+        error = raised
+    queue.end_turn(call, error)
 
-    def execute(self) -> None:
-        result: Any = None
-        error: BaseException | None = None
-        try:
-            result = self.context.run(self.fn, *self.args)
-        except (StopIteration, asyncio.CancelledError) as raised:
+
+class _Queue:
+    """The calls of one worker: some take turns, the rest stand in line. The lock guards also the calls' own state."""
+
+    def __init__(self, max_calls: int) -> None:
+        self.ready = threading.Condition()
+        self._max_calls = max_calls
+        self._line: deque[_Call] = deque()
+        self._active: set[_Call] = set()
+        self._turns: deque[_Call] = deque()  # active calls of which a part has not begun
+
+    @property
+    def queued(self) -> int:
+        with self.ready:
+            return len(self._line) + sum(not call.begun for call in self._turns)
+
+    def add(self, call: _Call) -> None:
+        with self.ready:
+            self._line.append(call)
+            self._admit()
+
+    def take(self) -> tuple[_Call, tuple[int, Any] | None]:
+        """Wait for the next turn: a call and one of its parts, or ``None`` if it has not been cut yet."""
+        with self.ready:
+            while not self._turns:
+                self.ready.wait()
+            call = self._turns.popleft()
+            call.begun = True
+            call.running += 1
+            return call, self._next_part(call)
+
+    def cut(self, call: _Call, items: Sequence[Any]) -> tuple[int, Any] | None:
+        """Give a call its parts; the first of them, or ``None`` if there is nothing to do."""
+        with self.ready:
+            call.parts.extend(enumerate(items))
+            call.results = [None] * len(items)
+            return self._next_part(call)
+
+    def end_turn(self, call: _Call, error: BaseException | None) -> None:
+        with self.ready:
+            call.running -= 1
+            if call not in self._active or (error is None and (call.parts or call.running)):
+                return
+            self._leave(call)
+        call.deliver(error)
+
+    def drop(self, call: _Call) -> None:
+        with self.ready:
+            if call in self._line:
+                self._line.remove(call)
+            elif call in self._active:
+                self._leave(call)
+
+    def _next_part(self, call: _Call) -> tuple[int, Any] | None:
+        if not call.parts or call not in self._active:
+            return None
+        part = call.parts.popleft()
+        if call.parts:  # behind the others, and before this part is done: another thread may take the next one
+            self._turns.append(call)
+            self.ready.notify()
+        return part
+
+    def _leave(self, call: _Call) -> None:
+        self._active.remove(call)
+        call.parts.clear()
+        if call in self._turns:
+            self._turns.remove(call)
+        self._admit()
+
+    def _admit(self) -> None:
+        while self._line and len(self._active) < self._max_calls:
+            call = self._line.popleft()
+            self._active.add(call)
+            self._turns.append(call)
+            self.ready.notify()
+
+
+class _Call:
+    """The work of one caller and the future of the task that waits for it."""
+
+    def __init__(self, split: Callable[[], Sequence[Any]], work: Callable[[Any], Any]) -> None:
+        self.split = split
+        self.work = work
+        self.begun = False
+        self.running = 0
+        self.parts: deque[tuple[int, Any]] = deque()
+        self.results: list[Any] = []
+        self._context = contextvars.copy_context()
+        self._loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self._loop.create_future()
+
+    def inside(self, fn: Callable[..., T], *args: Any) -> T:
+        # Every part has a copy of the context: one context cannot be entered by two threads.
+        return self._context.copy().run(fn, *args)
+
+    def deliver(self, error: BaseException | None) -> None:
+        if isinstance(error, StopIteration | asyncio.CancelledError):
             # A future takes no StopIteration, and a cancellation that nobody asked for would look like one.
-            error = RuntimeError(f"scoring code raised {type(raised).__name__}")
-            error.__cause__ = raised
-        except BaseException as raised:
-            error = raised
+            cause, error = error, RuntimeError(f"scoring code raised {type(error).__name__}")
+            error.__cause__ = cause
         try:
-            self.loop.call_soon_threadsafe(self._deliver, result, error)
+            self._loop.call_soon_threadsafe(self._settle, error)
         except RuntimeError:
             pass  # the loop has been closed: nobody waits any more
 
-    def _deliver(self, result: Any, error: BaseException | None) -> None:
+    def _settle(self, error: BaseException | None) -> None:
         if self.future.done():
             return
         if error is None:
-            self.future.set_result(result)
+            self.future.set_result(self.results)
         else:
             self.future.set_exception(error)
 

@@ -1,0 +1,95 @@
+"""A claim beside the evidence that it is checked against: what a model is asked, and what comparison adds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from guardrail.protocols import Pair
+from guardrail.scoring.claims import Preceding, claim_of, labelled, leans_on_context, needs_check
+from guardrail.scoring.clashes import find_clashes
+from guardrail.scoring.delta_r import WindowSignals
+from guardrail.scoring.evidence import EvidenceIndex, Window
+from guardrail.scoring.markup import plain
+from guardrail.scoring.rouge import lcs_precision
+from guardrail.text.tokens import tokens
+from guardrail.types import Clash, ClashKind, EntailmentScore, Segment
+
+_REVERSALS = (ClashKind.ANTONYM, ClashKind.NEGATION, ClashKind.MODALITY)
+_CONTEXT_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimCheck:
+    """A claim and its windows of evidence.
+
+    Attributes:
+        claim: The words to check; empty for a segment that is not scored.
+        labelled: The claim under the label of its list ("Prohibited: knives"); empty if there is none.
+        windows: The joined best evidence first.
+    """
+
+    claim: str = field(default="", repr=False)
+    labelled: str = field(default="", repr=False)
+    windows: tuple[Window, ...] = ()
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """What an entailment model is asked, per window."""
+        return [Pair(window.premise, self.claim) for window in self.windows]
+
+    def signals(self, scores: Sequence[EntailmentScore], question: str) -> list[WindowSignals]:
+        """What is known about the claim, per window.
+
+        Args:
+            scores: Of :attr:`pairs`, in order.
+            question: What the user asked.
+        """
+        return [
+            WindowSignals(
+                passage_ids=window.passage_ids,
+                twins=window.twins,
+                rouge_l=lcs_precision(tokens(self.claim), window.words),
+                entailment=float(score.entailment),
+                contradiction=None if score.contradiction is None else float(score.contradiction),
+                clashes=self._clashes(window, question or None),
+            )
+            for window, score in zip(self.windows, scores, strict=True)
+        ]
+
+    def _clashes(self, window: Window, question: str | None) -> tuple[Clash, ...]:
+        evidence = [s.said for s in window.sentences]
+        own = (*window.objections, *find_clashes(self.claim, evidence, question=question))
+        # The words of a label need not be in the evidence, so only what they reverse counts.
+        under_label = find_clashes(self.labelled, evidence, question=question) if self.labelled else ()
+        return own + tuple(c for c in under_label if c.contradicts and c.kind in _REVERSALS and c not in own)
+
+
+def claim_checks(
+    segments: Sequence[Segment], index: EvidenceIndex, *, before: Preceding, evidence_words: int
+) -> list[ClaimCheck]:
+    """Find the evidence for the claims among some segments.
+
+    Args:
+        segments: Segments of one answer, in order.
+        index: The context.
+        before: What precedes the first of them.
+        evidence_words: Words of evidence per claim; a claim that is longer gets as much as it needs.
+
+    Returns:
+        One check per segment, without windows for those that are not scored.
+    """
+    checks = []
+    preceding = before
+    for segment in segments:
+        check = ClaimCheck()
+        claim = claim_of(segment, preceding, passages=len(index.passages)) if needs_check(segment) else ""
+        if claim:
+            context = plain(preceding.text)[-_CONTEXT_CHARS:] if leans_on_context(claim) else ""
+            room = max(evidence_words, len(claim.split()) * 5 // 4)
+            item = labelled(claim, preceding)
+            windows = index.select(claim, before=context, max_words=room, under_label=item)
+            check = ClaimCheck(claim=claim, labelled=item, windows=tuple(windows))
+        checks.append(check)
+        preceding = preceding.after(segment)
+    return checks
