@@ -42,6 +42,7 @@ _QUALITY_COLUMNS: dict[str, Callable[[QualityRow], str]] = {
     "R": lambda row: _number(row.recall, 3),
     "bal.\nacc.": lambda row: _number(row.balanced_accuracy, 3),
     "grounded\nreleased": lambda row: _percent(row.grounded_released),
+    "halluc.\nstopped": lambda row: _percent(row.hallucinated_stopped),
     "ms/\nclaim": lambda row: _number(row.ms_per_claim, 1),
 }
 
@@ -87,7 +88,13 @@ def bench_quality(arguments: argparse.Namespace) -> int:
         with _progress(console, name) as advance:
             sets[name] = measure(path, verifier=verifier, limit=arguments.limit, progress=advance)
     policy = verifier.policy
-    report = QualityReport(policy=policy.name, scorer=verifier.scorer, delta=policy.delta, sets=sets)
+    report = QualityReport(
+        policy=policy.name,
+        scorer=verifier.scorer,
+        delta=policy.delta,
+        detection_delta=verifier.detection_delta,
+        sets=sets,
+    )
     if arguments.json:
         print(json.dumps(report.to_json(), ensure_ascii=False, allow_nan=False, indent=2))
     else:
@@ -172,7 +179,8 @@ def _print_quality(console: Console, report: QualityReport) -> None:
     console.print()
     for line in skipped:
         console.print(Text(line, style="yellow"))
-    console.print("P, R, F1 of finding the hallucinated answers; R is the share that is stopped", style="dim")
+    flagged = "that the policy stops" if report.detection_delta is None else f"above ΔR {report.detection_delta:g}"
+    console.print(f"P, R, F1 and bal. acc. of flagging hallucinated answers: those {flagged}", style="dim")
     judge = describe_judge(report.scorer)
     console.print(Text(f"policy {report.policy} · δ {report.delta:g} · judged by {judge}", style="dim"))
 

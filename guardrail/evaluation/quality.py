@@ -2,6 +2,11 @@
 
 Every answer goes through the :class:`~guardrail.scoring.verifier.Verifier` that serves requests, with thresholds that
 were fixed before; labels are used only afterwards, to count. The positive class is *hallucinated* (label 0).
+
+Two thresholds are measured. A policy decides for readers and must not stop many grounded answers: its decisions are
+``grounded_released`` and ``hallucinated_stopped``. Published figures of detectors are taken where F1 is best instead:
+an answer is *flagged* if it ranks above the scorer's ``detection_delta``, which is fitted like δ on other data. A
+scorer without one flags what the policy stops.
 """
 
 from __future__ import annotations
@@ -34,9 +39,9 @@ class QualityRow:
         n: Number of answers that were scored.
         auroc: P(a hallucinated answer ranks above a grounded one); see :func:`answer_score`. Independent of δ.
         f1: Harmonic mean of precision and recall.
-        precision: Share of the stopped answers that are hallucinated.
-        recall: Share of the hallucinated answers that are stopped; the same as ``hallucinated_stopped``.
-        balanced_accuracy: Mean of ``grounded_released`` and ``hallucinated_stopped``.
+        precision: Share of the flagged answers that are hallucinated.
+        recall: Share of the hallucinated answers that are flagged.
+        balanced_accuracy: Mean of ``recall`` and the share of the grounded answers that are not flagged.
         grounded_released: Share of the grounded answers that the policy accepts.
         hallucinated_stopped: Share of the hallucinated answers that it does not.
         without_claim: How many of the answers have nothing that is checked; they rank lowest.
@@ -80,21 +85,29 @@ class QualityReport:
         policy: Name of the policy.
         scorer: ``model_id`` of the entailment model.
         delta: δ that was applied.
+        detection_delta: Threshold above which an answer is flagged; ``None`` if what the policy stops is.
         sets: Per name of the file.
     """
 
     policy: str
     scorer: str
     delta: float
+    detection_delta: float | None = None
     sets: dict[str, SetQuality]
 
     def to_json(self) -> dict[str, Any]:
-        """The report as plain values: ``{"policy", "scorer", "delta", "sets": {name: {..., "by_task": {...}}}}``."""
+        """The report as plain values, with ``sets`` as ``{name: {..., "by_task": {task: {...}}}}``."""
         rows = {
             name: {**asdict(found.overall), "by_task": {task: asdict(row) for task, row in found.by_task.items()}}
             for name, found in self.sets.items()
         }
-        return {"policy": self.policy, "scorer": self.scorer, "delta": self.delta, "sets": rows}
+        return {
+            "policy": self.policy,
+            "scorer": self.scorer,
+            "delta": self.delta,
+            "detection_delta": self.detection_delta,
+            "sets": rows,
+        }
 
 
 def answer_score(claims: Iterable[tuple[VerdictLabel | None, float]]) -> float:
@@ -154,6 +167,7 @@ def measure(
 class _Scored:
     score: float
     stopped: bool
+    flagged: bool
     hallucinated: bool
     claims: int
     took_s: float
@@ -163,6 +177,7 @@ class _Scored:
 class _Tally:
     scores: list[float] = field(default_factory=list)
     stopped: list[bool] = field(default_factory=list)
+    flagged: list[bool] = field(default_factory=list)
     hallucinated: list[bool] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     claims: int = 0
@@ -174,25 +189,27 @@ class _Tally:
             return
         self.scores.append(result.score)
         self.stopped.append(result.stopped)
+        self.flagged.append(result.flagged)
         self.hallucinated.append(result.hallucinated)
         self.claims += result.claims
         self.took_s += result.took_s
 
     def row(self) -> QualityRow:
-        confusion = Confusion.of(self.stopped, self.hallucinated)
+        released = Confusion.of(self.stopped, self.hallucinated)
+        found = Confusion.of(self.flagged, self.hallucinated)
         return QualityRow(
             n=len(self.scores),
             auroc=auroc(self.scores, self.hallucinated),
-            f1=confusion.f1,
-            precision=confusion.precision,
-            recall=confusion.recall,
-            balanced_accuracy=confusion.balanced_accuracy,
-            grounded_released=confusion.specificity,
-            hallucinated_stopped=confusion.recall,
+            f1=found.f1,
+            precision=found.precision,
+            recall=found.recall,
+            balanced_accuracy=found.balanced_accuracy,
+            grounded_released=released.specificity,
+            hallucinated_stopped=released.recall,
             without_claim=self.scores.count(NO_CLAIM),
             ms_per_claim=1000 * self.took_s / self.claims if self.claims else None,
             skipped=dict(sorted(self.skipped.items())),
-            ci95=bootstrap(self.scores, self.stopped, self.hallucinated),
+            ci95=bootstrap(self.scores, self.flagged, self.hallucinated),
         )
 
 
@@ -226,9 +243,11 @@ async def _score(row: LabelledAnswer, verifier: Verifier) -> _Scored | str:
     if not found.claims:
         return "empty_answer"
     claims = _claims(found)
+    score, threshold = answer_score(claims), verifier.detection_delta
     return _Scored(
-        score=answer_score(claims),
+        score=score,
         stopped=not found.accepted,
+        flagged=not found.accepted if threshold is None else score > threshold,
         hallucinated=not row.grounded,
         claims=len(claims),
         took_s=took_s,

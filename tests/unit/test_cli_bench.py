@@ -27,9 +27,7 @@ def recorded(tmp_path):
     for source, task in (("1", "QA"), ("2", "Summary")):
         for model, (answer, label) in zip(WEAKEST_FIRST, ANSWERS, strict=False):
             detail = {"source_id": source, "model": model, "task_type": task}
-            rows.append(
-                {"question": "When?", "context": CONTEXT, "answer": answer, "label": label, "detail": detail}
-            )
+            rows.append({"question": "When?", "context": CONTEXT, "answer": answer, "label": label, "detail": detail})
     path = tmp_path / "recorded.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     return path

@@ -1,0 +1,221 @@
+"""Fits the calibration of an entailment model, δ and the lexical weight on labelled answers that are not the test.
+
+Usage::
+
+    python -m tests.benchmarks.fit_calibration [--model DIR] [--write] [--released 0.9] [--weight W]
+
+The answers are those of the RAGTruth *train* split that the recipe of the embedded model holds out (every fifth
+source). It prints how well the signals order answers, alone and fused, and what each δ would do. With ``--write`` the
+calibration and the detection threshold go into the model's ``config.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from guardrail.context import as_passages
+from guardrail.evaluation.datasets import LabelledAnswer, read_answers
+from guardrail.evaluation.figures import Confusion, auroc
+from guardrail.evaluation.quality import answer_score
+from guardrail.protocols import Pair
+from guardrail.scoring.delta_r import WindowSignals, judge
+from guardrail.scoring.entailment.calibration import CONFIG_KEY, Calibration
+from guardrail.scoring.entailment.onnx import OnnxEntailment, embedded_model_dir
+from guardrail.scoring.evidence import EvidenceIndex
+from guardrail.scoring.verifier import Verifier
+from guardrail.text.segmenter import segment
+from guardrail.types import EntailmentScore
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "train"
+TRAIN = ("ragtruth_qa_train_4models.jsonl.gz", "ragtruth_extra_train_summary_qa.jsonl.gz")
+WEIGHTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)
+HELD_OUT_OF = 5
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of an answer: its windows, the raw scores of the model for them, and whether people marked it."""
+
+    windows: list[WindowSignals]
+    scores: list[EntailmentScore]
+    marked: bool
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer in signals that depend neither on δ nor on the weight nor on the calibration."""
+
+    hallucinated: bool
+    task: str
+    claims: list[Claim]
+
+
+class Recorder:
+    """Passes pairs to a model and keeps what it said."""
+
+    model_id = "recorder"
+
+    def __init__(self, model: OnnxEntailment) -> None:
+        self.model = model
+        self.last: list[EntailmentScore] = []
+
+    async def score(self, pairs: Sequence[Pair]) -> list[EntailmentScore]:
+        """Score pairs."""
+        self.last = await self.model.score(pairs)
+        return self.last
+
+
+def held_out(row: LabelledAnswer) -> bool:
+    """Whether the recipe of the embedded model leaves an answer out."""
+    return zlib.crc32(str(row.detail["source_id"]).encode()) % HELD_OUT_OF == 0
+
+
+async def collect(rows: Sequence[LabelledAnswer], model: OnnxEntailment) -> list[Answer]:
+    """The signals of every claim of every answer."""
+    recorder = Recorder(model)
+    verifier = Verifier(entailment=recorder)
+    collected = []
+    for row in rows:
+        passages, state = as_passages(list(row.context))
+        index = await EvidenceIndex.build(passages)
+        segments = segment(row.answer)
+        found = await verifier.signals(segments, index, state=state, question=row.question)
+        scores = iter(recorder.last)
+        spans = [(int(s["start"]), int(s["end"])) for s in row.detail.get("spans") or ()]
+        claims = [
+            Claim(
+                windows=[own for _, own in windows],
+                scores=[next(scores) for _ in windows],
+                marked=any(start < piece.end and piece.start < end for start, end in spans),
+            )
+            for piece, windows in zip(segments, found, strict=True)
+            if windows
+        ]
+        collected.append(Answer(not row.grounded, str(row.detail.get("task_type", "")), claims))
+    return collected
+
+
+def fused(claim: Claim, calibration: Calibration) -> list[WindowSignals]:
+    """The windows of a claim with the calibrated entailment."""
+    return [
+        replace(window, entailment=calibration.apply(score.entailment, score.unsupported))
+        for window, score in zip(claim.windows, claim.scores, strict=True)
+    ]
+
+
+def rank(answer: Answer, calibration: Calibration, weight: float) -> float:
+    """Where an answer stands in the order in which answers are stopped."""
+    judged = (judge(fused(c, calibration), delta=1.0, lexical_weight=weight) for c in answer.claims)
+    return answer_score((label, ground.delta_r(weight)) for label, ground in judged)
+
+
+def fit_on_claims(answers: Sequence[Answer], *, penalty: float = 1e-3) -> Calibration:
+    """Logistic regression of "nobody marked the claim" on both logits, by Newton's method."""
+    claims = [c for a in answers for c in a.claims]
+    best = [max(c.scores, key=lambda s: s.entailment) for c in claims]
+    x = np.array([[1.0, _logit(s.entailment), -_logit(s.unsupported or 0.5)] for s in best])
+    y = np.array([not c.marked for c in claims], dtype=float)
+    beta = np.zeros(3)
+    for _ in range(50):
+        p = 1 / (1 + np.exp(-x @ beta))
+        gradient = x.T @ (y - p) - penalty * beta
+        hessian = (x * (p * (1 - p))[:, None]).T @ x + penalty * np.eye(3)
+        beta += np.linalg.solve(hessian, gradient)
+    return Calibration(bias=float(beta[0]), entailment=float(beta[1]), unsupported=float(beta[2]))
+
+
+def _logit(p: float) -> float:
+    p = min(1 - 1e-6, max(1e-6, p))
+    return math.log(p / (1 - p))
+
+
+def _row(answers: Sequence[Answer], scores: Sequence[float], delta: float) -> str:
+    cells = []
+    for task in ("", *sorted({a.task for a in answers})):
+        own = [i for i, a in enumerate(answers) if not task or a.task == task]
+        found = Confusion.of([scores[i] > delta for i in own], [answers[i].hallucinated for i in own])
+        cells.append(
+            f"{task or 'all'}: F1 {found.f1 or 0:.3f} released {found.specificity or 0:.3f} stopped {found.recall or 0:.3f}"
+        )
+    return " | ".join(cells)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, default=embedded_model_dir())
+    parser.add_argument("--train", nargs="*", type=Path, default=[SHARED / name for name in TRAIN])
+    parser.add_argument("--limit", type=int, default=None)
+    parser.add_argument("--weight", type=float, default=None)
+    parser.add_argument("--released", type=float, default=0.9)
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.model is None:
+        parser.error("there is no embedded model; name one with --model DIR")
+    rows = [row for path in arguments.train for row in read_answers(path) if held_out(row)][: arguments.limit]
+    answers = asyncio.run(collect(rows, _without_calibration(arguments.model)))
+    bad = [a.hallucinated for a in answers]
+    print(f"{len(answers)} answers, {sum(bad)} hallucinated, {sum(len(a.claims) for a in answers)} claims")
+    calibration = fit_on_claims(answers)
+    print(calibration)
+    variants = {
+        "class": Calibration(bias=0, entailment=1),
+        "words": Calibration(bias=0, entailment=0, unsupported=1),
+        "fused": calibration,
+    }
+    for weight in WEIGHTS:
+        orders = {name: auroc([rank(a, v, weight) for a in answers], bad) for name, v in variants.items()}
+        print(f"weight {weight:4.2f} AUROC " + " ".join(f"{name} {value:.4f}" for name, value in orders.items()))
+    weight = arguments.weight if arguments.weight is not None else 0.0
+    scores = [rank(a, calibration, weight) for a in answers]
+    grid = [i / 200 for i in range(201)]
+    table = {delta: Confusion.of([s > delta for s in scores], bad) for delta in grid}
+    best_f1 = max(grid, key=lambda d: table[d].f1 or 0)
+    aims = {"best f1": best_f1}
+    for share in (0.97, 0.95, 0.93, 0.9, 0.85, 0.8, 0.7):
+        aims[f"{share:.0%} released"] = next((d for d in grid if (table[d].specificity or 0) >= share), grid[-1])
+    for aim, delta in aims.items():
+        print(f"{aim:13s} δ {delta:.3f}  {_row(answers, scores, delta)}")
+    if arguments.write:
+        _write(arguments.model, calibration, best_f1)
+
+
+def _without_calibration(directory: Path) -> OnnxEntailment:
+    import tempfile
+
+    bare = Path(tempfile.mkdtemp()) / directory.name
+    bare.mkdir()
+    config = json.loads((directory / "config.json").read_text())
+    config.pop(CONFIG_KEY, None)
+    (bare / "config.json").write_text(json.dumps(config))
+    for name in ("model.onnx", "tokenizer.json"):
+        (bare / name).symlink_to((directory / name).resolve())
+    return OnnxEntailment(bare)
+
+
+def _write(directory: Path, calibration: Calibration, detection_delta: float) -> None:
+    config = json.loads((directory / "config.json").read_text())
+    config[CONFIG_KEY] = {
+        "bias": round(calibration.bias, 4),
+        "entailment": round(calibration.entailment, 4),
+        "unsupported": round(calibration.unsupported, 4),
+    }
+    config["guardrail_detection_delta"] = detection_delta
+    (directory / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    sums = json.loads((directory / "checksums.json").read_text())
+    sums["config.json"] = hashlib.sha256((directory / "config.json").read_bytes()).hexdigest()
+    (directory / "checksums.json").write_text(json.dumps(sums, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
