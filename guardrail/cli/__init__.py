@@ -1,4 +1,4 @@
-"""The ``guardrail`` command: ``demo``, ``check`` and ``bench replay``."""
+"""The ``guardrail`` command: ``demo``, ``check``, ``bench`` and ``train``."""
 
 from __future__ import annotations
 

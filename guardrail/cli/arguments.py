@@ -28,6 +28,19 @@ SET is the name of a file of DIR without its ending, or a path; without SET, all
 a file (.jsonl.gz or .jsonl) has context, answer or claim, and label: 1 fully supported, 0 hallucinated. Hallucinated
 is the positive class; an answer is stopped if the policy does not accept it."""
 
+_TRAIN = """\
+Adapt the entailment model to data of your own.
+
+PAIRS are files of JSON lines (.jsonl or .jsonl.gz). The first row of a file says what it holds:
+  premise, hypothesis, label    label: entailment, neutral, contradiction or not_entailment
+  context, answer, label        label: 1 fully supported, 0 not; detail.spans marks what is unsupported
+Some pairs are held out by premise, and the model is measured on them before and after.
+
+OUT gets onnx/ for the guard, torch/ for torch, and README.md with data, settings and figures. Run the same command
+again to go on after an interrupt.
+
+With --recipe embedded the model that ships with the package is trained from the data that --data names."""
+
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser; ``command`` of what it returns is the function to call."""
@@ -37,6 +50,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_demo(commands)
     _add_check(commands)
     _add_bench(commands)
+    _add_train(commands)
     return parser
 
 
@@ -113,6 +127,36 @@ def _add_quality(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     quality.set_defaults(command=_quality)
 
 
+def _add_train(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    train = commands.add_parser(
+        "train",
+        help="adapt the entailment model to data of your own",
+        description=_TRAIN,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    train.add_argument("pairs", nargs="*", metavar="PAIRS", help="pairs or labelled answers")
+    train.add_argument("--out", required=True, metavar="DIR", help="where the trained model goes")
+    train.add_argument("--base", metavar="DIR", help="the model to begin with; default: the embedded model")
+    train.add_argument("--epochs", type=_positive, metavar="N", help="passes over the pairs (default: 2)")
+    train.add_argument("--learning-rate", type=float, metavar="X", help="at its highest (default: 5e-5)")
+    train.add_argument("--max-tokens", type=_positive, metavar="N", help="longest pair in tokens (default: 256)")
+    train.add_argument("--seed", type=int, metavar="N", help="of split, order and dropout (default: 7)")
+    train.add_argument("--hold-out", type=float, metavar="SHARE", help="of the pairs, for validation (default: 0.1)")
+    train.add_argument(
+        "--languages", type=_codes, metavar="CODES", help="such as en,it; default: those of the base, or en"
+    )
+    train.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
+    train.add_argument("--recipe", choices=("embedded",), help="train the embedded model itself")
+    train.add_argument("--data", metavar="DIR", help="the data of the recipe")
+    train.add_argument("--json", action="store_true", help="print one JSON object")
+    train.add_argument("--no-color", action="store_true", help="no colours (as with NO_COLOR in the environment)")
+    train.set_defaults(command=_train)
+
+
+def _codes(text: str) -> tuple[str, ...]:
+    return tuple(code.strip() for code in text.split(","))
+
+
 def _positive(text: str) -> int:
     value = int(text) if text.isdecimal() else 0
     if value < 1:
@@ -142,3 +186,9 @@ def _quality(arguments: argparse.Namespace) -> int:
     from guardrail.cli.bench import bench_quality
 
     return bench_quality(arguments)
+
+
+def _train(arguments: argparse.Namespace) -> int:
+    from guardrail.cli.train import train
+
+    return train(arguments)

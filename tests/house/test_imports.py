@@ -76,7 +76,9 @@ def test_no_module_loads_an_optional_package_when_it_is_imported(path):
 
 def test_the_check_sees_an_import_at_module_level_only():
     seen = _imported_when_loaded(
-        ast.parse("import torch.nn\nif TYPE_CHECKING:\n    import redis\ntry:\n    from httpx import x\nfinally: pass\n"
-                  "def f():\n    import langchain\n")
+        ast.parse(
+            "import torch.nn\nif TYPE_CHECKING:\n    import redis\ntry:\n    from httpx import x\nfinally: pass\n"
+            "def f():\n    import langchain\n"
+        )
     )
     assert seen == {"torch", "httpx"}

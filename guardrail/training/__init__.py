@@ -1,0 +1,1 @@
+"""Training of the entailment model: pairs, perturbations, the loop, the export. Needs the extra ``[train]``."""

@@ -1,0 +1,216 @@
+"""The recipe of the embedded model: two stages of pairs, and how each is trained.
+
+The first stage is broad: published pairs about single sentences and whole paragraphs, statements made by rules, and
+answers that people have marked. The second is near to what the guard sees: the answers twice, claims about records,
+sentences of documents in other words with errors at known places, and some of the first stage, so that it stays known.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from guardrail.errors import InputError
+from guardrail.evaluation.datasets import LabelledAnswer, read_answers
+from guardrail.scoring.evidence import EvidenceIndex
+from guardrail.training.answers import pairs_of
+from guardrail.training.data import FileCount
+from guardrail.training.differences import changed_words
+from guardrail.training.loop import Schedule
+from guardrail.training.pairs import Span, TrainingPair, read_pairs, write_pairs
+from guardrail.training.perturb import prose_pairs
+from guardrail.training.record_pairs import record_pairs
+from guardrail.training.sources import ANSWER_SOURCES, PAIR_SOURCES, PROSE_SOURCES, REVIEW_SOURCE
+from guardrail.types import Passage
+
+FIRST_STAGE = Schedule(learning_rate=1e-4, warmup_share=0.03, decay_share=0.0, word_weight=0.5)
+FIRST_STAGE_STEPS = 1188
+"""The first stage is cut here, at its full learning rate: the second goes on from a network that still moves."""
+SECOND_STAGE = Schedule(learning_rate=1e-4, warmup_share=0.01, decay_share=0.5, word_weight=1.0)
+MAX_TOKENS = 224
+
+_LONG_PREMISE = 115
+_EDITS = ("antonym", "dateswap", "numberswap", "entityswap", "negation", "overclaim", "added_detail")
+_HELD_OUT = 5
+_ANSWERS_TWICE = 2
+_RECORDS = 14_000
+_PROSE_OF_ANSWERS, _PROSE_OF_OTHERS = 6_400, 9_600
+_REPEATED = 34_000
+_DOCUMENT_WORDS = 80
+_REVIEW_WORDS = range(25, 121)
+_SEEDS = {"first": 11, "first order": 3, "second": 21, "made": 7}
+
+_Scale = Callable[[int], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stages:
+    """The files of the recipe.
+
+    Attributes:
+        first: Pairs of the first stage.
+        second: Pairs of the second stage.
+        held_out: Pairs of every fifth source of the labelled answers, for validation; in neither stage.
+        files: Counts per source, as for a model card.
+    """
+
+    first: Path
+    second: Path
+    held_out: Path
+    files: Sequence[FileCount]
+
+
+def build_stages(data_dir: Path, out_dir: Path, *, scale: float = 1.0) -> Stages:
+    """Write the pairs of both stages.
+
+    Args:
+        data_dir: Folder with the files of :mod:`guardrail.training.sources`, as ``NAME.jsonl.gz``.
+        out_dir: Where ``first.jsonl.gz``, ``second.jsonl.gz`` and ``held_out.jsonl.gz`` go.
+        scale: Share of every number of pairs, in (0, 1]; less than 1 is for trying the recipe out.
+
+    Returns:
+        The files.
+
+    Raises:
+        InputError: If a file is missing or damaged.
+
+    Example:
+        >>> build_stages(Path("no-such-folder"), Path("out"))
+        Traceback (most recent call last):
+        ...
+        guardrail.errors.InputError: no-such-folder has no mnli_dev_matched.jsonl.gz
+    """
+    for name in [source.name for source in (*PAIR_SOURCES, *ANSWER_SOURCES)]:
+        if not _file(data_dir, name).is_file():
+            raise InputError(f"{data_dir} has no {_file(data_dir, name).name}")
+
+    def scaled(count: int) -> int:
+        return max(1, math.ceil(count * scale))
+
+    out_dir.mkdir(parents=True, exist_ok=True)
+    published, again, files = _published(data_dir, scaled)
+    answers = [row for source in ANSWER_SOURCES for row in _answers(data_dir, source.name, scaled)]
+    own = [row for row in answers if not is_held_out(row)]
+    marked = [pair for row in own for pair in pairs_of(row, source="ragtruth")]
+    held = [pair for row in answers if is_held_out(row) for pair in pairs_of(row, source="ragtruth")]
+    files.append(_count("ragtruth (answers)", len(answers), len(marked) + len(held), len(held)))
+
+    first = published + marked
+    random.Random(_SEEDS["first order"]).shuffle(first)
+
+    records = list(record_pairs(scaled(_RECORDS), seed=_SEEDS["made"], prose=_reviews(data_dir)))
+    files.append(_count("records (invented)", len(records), len(records)))
+    prose = _prose(data_dir, own, scaled)
+    files.append(_count("prose (made from documents)", len(prose), len(prose)))
+    rng = random.Random(_SEEDS["second"])
+    rng.shuffle(again)
+    second = marked * _ANSWERS_TWICE + records + prose + again[: scaled(_REPEATED)]
+    rng.shuffle(second)
+
+    stages = Stages(
+        first=out_dir / "first.jsonl.gz",
+        second=out_dir / "second.jsonl.gz",
+        held_out=out_dir / "held_out.jsonl.gz",
+        files=files,
+    )
+    for path, pairs in ((stages.first, first), (stages.second, second), (stages.held_out, held)):
+        write_pairs(path, pairs)
+    return stages
+
+
+def licences() -> dict[str, str]:
+    """Licence per row of :attr:`Stages.files`.
+
+    Example:
+        >>> licences()["scone"]
+        'CC0 1.0'
+    """
+    made = {
+        "ragtruth (answers)": ANSWER_SOURCES[0].licence,
+        "records (invented)": "none needed; some reviews quote CosmosQA, CC BY 4.0",
+        "prose (made from documents)": "as RAGTruth, fm2, synthetic_longctx, xquad and wice",
+    }
+    return {source.name: source.licence for source in PAIR_SOURCES} | made
+
+
+def is_held_out(row: LabelledAnswer) -> bool:
+    """Whether a labelled answer is kept for validation: every fifth source, by a checksum of its number."""
+    return zlib.crc32(str(row.detail["source_id"]).encode()) % _HELD_OUT == 0
+
+
+def as_checked(pair: TrainingPair) -> TrainingPair:
+    """A pair as the guard would judge it: a long premise becomes the evidence for the claim, and words get labels.
+
+    Args:
+        pair: A published pair.
+
+    Example:
+        >>> pair = TrainingPair(premise="The mill is old.", hypothesis="It is old.", label="entailment")
+        >>> as_checked(pair).unsupported
+        ()
+    """
+    premise = pair.premise
+    if len(premise.split()) > _LONG_PREMISE:
+        premise = EvidenceIndex([Passage(id="1", text=premise)]).select(pair.hypothesis)[0].premise
+    unsupported: tuple[Span, ...] | None = None
+    if pair.label == "entailment":
+        unsupported = ()
+    elif pair.source.startswith("syn_") and pair.source.endswith(_EDITS):
+        unsupported = changed_words(premise, pair.hypothesis)
+    return replace(pair, premise=premise, unsupported=unsupported)
+
+
+def _published(data_dir: Path, scaled: _Scale) -> tuple[list[TrainingPair], list[TrainingPair], list[FileCount]]:
+    """Published pairs in the order of the first stage; those of them that the second repeats; counts."""
+    rng = random.Random(_SEEDS["first"])
+    found: list[tuple[TrainingPair, bool]] = []
+    files = []
+    for source in PAIR_SOURCES:
+        rows = list(read_pairs(_file(data_dir, source.name)))
+        rng.shuffle(rows)
+        taken = [as_checked(pair) for pair in rows[: scaled(source.pairs)]]
+        found += [(pair, source.second_stage) for pair in taken]
+        files.append(_count(source.name, len(rows), len(taken)))
+    rng.shuffle(found)
+    return [pair for pair, _ in found], [pair for pair, again in found if again], files
+
+
+def _answers(data_dir: Path, name: str, scaled: _Scale) -> list[LabelledAnswer]:
+    rows = list(read_answers(_file(data_dir, name)))
+    return rows[: scaled(len(rows))]
+
+
+def _prose(data_dir: Path, answers: Sequence[LabelledAnswer], scaled: _Scale) -> list[TrainingPair]:
+    """Statements from the contexts of the answers, and from other documents that are long enough."""
+    contexts = list(dict.fromkeys(row.context for row in answers))
+    documents: dict[str, None] = {}
+    for name in PROSE_SOURCES:
+        for pair in read_pairs(_file(data_dir, name)):
+            if len(pair.premise.split()) >= _DOCUMENT_WORDS:
+                documents[pair.premise] = None
+    seed = _SEEDS["made"]
+    made = [
+        *prose_pairs(contexts, count=scaled(_PROSE_OF_ANSWERS), seed=seed),
+        *prose_pairs([[text] for text in documents], count=scaled(_PROSE_OF_OTHERS), seed=seed),
+    ]
+    random.Random(seed).shuffle(made)
+    return made
+
+
+def _reviews(data_dir: Path) -> list[str]:
+    name, beginning = REVIEW_SOURCE
+    texts = dict.fromkeys(p.premise for p in read_pairs(_file(data_dir, name)) if p.source.startswith(beginning))
+    return [text for text in texts if len(text.split()) in _REVIEW_WORDS]
+
+
+def _file(data_dir: Path, name: str) -> Path:
+    return data_dir / f"{name}.jsonl.gz"
+
+
+def _count(name: str, rows: int, pairs: int, held_out: int = 0) -> FileCount:
+    kind = "answers" if held_out else "pairs"
+    return FileCount(name=name, kind=kind, rows=rows, pairs=pairs, held_out=held_out)

@@ -1,0 +1,185 @@
+"""The loss, the schedule, the loop and its checkpoints."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from guardrail.errors import ConfigurationError, ModelLoadError
+from tests.tiny_models import copy_of, edit_config
+from tests.unit.training.toy import tiny, toy_pairs
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return tiny(tmp_path_factory).torch_dir
+
+
+@pytest.fixture(scope="module")
+def examples(base):
+    from guardrail.training.batches import PairEncoder
+
+    return PairEncoder(base).encode(toy_pairs())
+
+
+def _loss(rows, *, labels, only, words=None, word_labels=None, weight=0.5) -> float:
+    import torch
+
+    from guardrail.training.network import loss_of
+
+    none = [[-100]] * len(rows)
+    return loss_of(
+        torch.tensor(rows),
+        torch.tensor(words or [[0.0]] * len(rows)),
+        labels=torch.tensor(labels),
+        entailment_only=torch.tensor(only),
+        word_labels=torch.tensor(word_labels or none),
+        word_weight=weight,
+    ).item()
+
+
+def _logits(*probabilities: float) -> list[float]:
+    return [math.log(p) for p in probabilities]
+
+
+def test_three_way_rows_have_cross_entropy():
+    found = _loss([_logits(0.2, 0.7, 0.1), _logits(0.5, 0.25, 0.25)], labels=[1, 2], only=[False, False])
+    assert found == pytest.approx(-(math.log(0.7) + math.log(0.25)) / 2, abs=1e-6)
+
+
+def test_rows_that_are_only_not_entailed_have_one_minus_entailment():
+    found = _loss([_logits(0.2, 0.7, 0.1)], labels=[0], only=[True])
+    assert found == pytest.approx(-math.log(0.3), abs=1e-6)
+
+
+def test_labelled_words_add_their_cross_entropy_with_its_weight():
+    logit = math.log(0.8 / 0.2)
+    found = _loss(
+        [_logits(0.2, 0.7, 0.1)],
+        labels=[1],
+        only=[False],
+        words=[[logit, logit, 9.0]],
+        word_labels=[[1, 0, -100]],
+        weight=0.5,
+    )
+    assert found == pytest.approx(-math.log(0.7) + 0.5 * -(math.log(0.8) + math.log(0.2)) / 2, abs=1e-6)
+
+
+def test_the_rate_rises_stays_and_falls(base):
+    from guardrail.training.loop import Schedule
+
+    schedule = Schedule(learning_rate=1.0, warmup_share=0.2, decay_share=0.3)
+    assert [round(schedule.rate(step, 10), 2) for step in range(10)] == [0.5, 1, 1, 1, 1, 1, 1, 1, 0.67, 0.33]
+    assert Schedule(learning_rate=2.0, warmup_share=0, decay_share=0).rate(9, 10) == 2.0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"epochs": 0}, {"learning_rate": 0}, {"tokens_per_batch": 0}, {"warmup_share": 0.6, "decay_share": 0.6},
+     {"decay_share": -0.1}],
+)  # fmt: skip
+def test_a_schedule_that_is_none(base, change):
+    from guardrail.training.loop import Schedule
+
+    with pytest.raises(ConfigurationError, match="not a schedule"):
+        Schedule(**change)
+
+
+def _schedule(**change):
+    from guardrail.training.loop import Schedule
+
+    return Schedule(**{"epochs": 2, "learning_rate": 3e-3, "tokens_per_batch": 256, "word_weight": 1.0} | change)
+
+
+def _train(base, examples, directory, **change):
+    from guardrail.training.loop import train
+    from guardrail.training.network import GroundingNetwork
+
+    schedule = change.pop("schedule", None) or _schedule()
+    network = GroundingNetwork.open(base, dropout=schedule.dropout)
+    return train(network, examples, schedule=schedule, directory=directory, log=lambda _: None, **change)
+
+
+def _weights(network) -> dict:
+    return {name: value.tolist() for name, value in network.state_dict().items()}
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(base, examples, tmp_path_factory):
+    import torch
+
+    from guardrail.training.network import GroundingNetwork
+
+    torch.manual_seed(1)  # the head over words is new in a base that has none
+    start = copy_of(base, tmp_path_factory.mktemp("start") / "start")
+    GroundingNetwork.open(base).save(start)
+    return start, _train(start, examples, tmp_path_factory.mktemp("whole"))
+
+
+def test_training_teaches(base, examples, uninterrupted):
+    from guardrail.training.network import GroundingNetwork
+    from guardrail.training.validation import validate
+
+    start, _ = uninterrupted
+    before = validate(GroundingNetwork.open(start), examples)
+    trained = _train(start, examples, start.parent / "long", schedule=_schedule(epochs=16, dropout=0.0))
+    after = validate(trained, examples)
+    assert (before.n, before.entailed) == (64, 32)
+    assert after.auroc > 0.95 > before.auroc
+    assert after.accuracy > before.accuracy
+
+
+def test_an_interrupted_training_ends_with_the_same_weights(examples, uninterrupted, tmp_path):
+    start, whole = uninterrupted
+    _train(start, examples, tmp_path, stop_at=3)
+    assert (tmp_path / "state.pt").is_file()
+    lines = []
+    from guardrail.training.loop import train
+    from guardrail.training.network import GroundingNetwork
+
+    resumed = train(
+        GroundingNetwork.open(start, dropout=_schedule().dropout),
+        examples,
+        schedule=_schedule(),
+        directory=tmp_path,
+        log=lines.append,
+    )
+    assert "from step 3" in lines[0]
+    assert _weights(resumed) == _weights(whole)
+
+
+def test_word_embeddings_stay_and_the_rest_moves(uninterrupted):
+    from guardrail.training.network import GroundingNetwork
+
+    start, whole = uninterrupted
+    before, after = _weights(GroundingNetwork.open(start)), _weights(whole)
+    same = {name for name in before if before[name] == after[name]}
+    assert same == {"classifier.bert.embeddings.word_embeddings.weight"}
+
+
+@pytest.mark.parametrize("change", [{"schedule": {"seed": 8}}, {"fewer": True}, {"fingerprint": "other data"}])
+def test_the_checkpoint_of_another_training_is_refused(examples, uninterrupted, tmp_path, change):
+    start, _ = uninterrupted
+    _train(start, examples, tmp_path, stop_at=1)
+    own = examples[:-1] if change.pop("fewer", False) else examples
+    if "schedule" in change:
+        change["schedule"] = _schedule(**change["schedule"])
+    with pytest.raises(ConfigurationError, match="is the checkpoint of another training; choose another directory"):
+        _train(start, own, tmp_path, **change)
+
+
+def test_nothing_to_train_on(base, tmp_path):
+    with pytest.raises(ConfigurationError, match="there is no pair to train on"):
+        _train(base, [], tmp_path)
+
+
+def test_a_base_of_another_kind_is_refused(base, tmp_path):
+    other = copy_of(base, tmp_path / "other")
+    edit_config(other, model_type="roberta")
+    from guardrail.training.network import GroundingNetwork
+
+    with pytest.raises(ModelLoadError, match="a base has to be a BERT"):
+        GroundingNetwork.open(other)
+    with pytest.raises(ModelLoadError, match="cannot open"):
+        GroundingNetwork.open(tmp_path)
