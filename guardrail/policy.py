@@ -41,7 +41,8 @@ class Policy:
         formula: ``"evidence"`` scores each claim against its evidence and gates on the worst claim;
             ``"reference"`` scores the whole answer against the whole context (audit and comparison only).
         delta: δ, the acceptance threshold in [0, 1]: accepted iff ΔR ≤ δ.
-        lexical_weight: Exponent on ROUGE-L in ``ΔR = 1 − L**w × N``, in [0, 4]; 0 ignores word overlap.
+        lexical_weight: Exponent w on ROUGE-L in ``ΔR = 1 − L**w × N``, in [0, 4]; 0 ignores word overlap, and ``None``
+            takes what the entailment model was fitted with.
         strict_threshold: S2: with a number, an answer passes only if every claim's entailment is at least this
             (equal passes); ``None`` switches strict mode off. Strict mode also refuses without context, without
             claims and when the checker fails, and never delivers a best attempt.
@@ -84,7 +85,7 @@ class Policy:
     name: str = "balanced"
     formula: Formula = "evidence"
     delta: float = 0.68
-    lexical_weight: float = 0.5
+    lexical_weight: float | None = None
     strict_threshold: float | None = None
     max_attempts: int = 3
     release: ReleaseMode | Literal["auto", "sentence", "answer", "observe"] = ReleaseMode.AUTO
@@ -175,7 +176,8 @@ class Policy:
 
 def _check_ranges(policy: Policy) -> None:
     _number(policy, "delta", 0, 1)
-    _number(policy, "lexical_weight", 0, 4)
+    if policy.lexical_weight is not None:
+        _number(policy, "lexical_weight", 0, 4)
     if policy.strict_threshold is not None:
         _number(policy, "strict_threshold", 0, 1)
     for name in ("timeout_s", "first_token_timeout_s", "token_timeout_s", "scoring_timeout_s"):
@@ -248,10 +250,8 @@ def _check_strict(policy: Policy) -> None:
             raise PolicyError(name, f"strict mode allows only {value!r}")
 
 
-# Fitted for the lexical scorer on 3,747 answers of the RAGTruth *train* split (python -m tests.benchmarks.fit_policy):
-# balanced where F1 of the hallucinated class is best, strict where 95 % of them are stopped, lenient where 70 % of the
-# grounded ones are released. Of weights that order answers equally well, the one that stops the most at its best F1.
-# ``strict_threshold`` is not fitted: it is the usual example value of strict faithfulness scores.
+# Fitted on RAGTruth *train* answers for the lexical scorer (tests.benchmarks.fit_policy). For the embedded model, the same
+# δ of balanced releases 87 % of the grounded held-out ones (fit_calibration), and detection is near strict_threshold.
 BALANCED = Policy()
 LENIENT = Policy(name="lenient", delta=0.925, on_exhausted="best")
 STRICT = BALANCED.override(name="strict", delta=0.605, strict_threshold=0.7, release="answer", **_STRICT_CHOICES)

@@ -109,7 +109,7 @@ def _introduce(console: Console, scorer: str) -> None:
     for position, passage in enumerate(PASSAGES):
         listed = marked(Text(f"{passage.id:9}", style="cyan"), passage.text)
         console.print(labelled("" if position else "passages", listed))
-    rules = f"{POLICY.name}: a claim passes if ΔR = 1 − L^{POLICY.lexical_weight:g} × N is at most δ = {POLICY.delta:g}"
+    rules = f"{POLICY.name}: a claim passes if ΔR = 1 − L^w × N is at most δ = {POLICY.delta:g}"
     console.print(labelled("policy", rules))
     console.print(labelled("judge", describe_judge(scorer)))
 

@@ -24,10 +24,10 @@ from guardrail.errors import InputError, ScoringError
 from guardrail.evaluation.datasets import LabelledAnswer, read_answers
 from guardrail.evaluation.figures import Confusion, Interval, auroc, bootstrap
 from guardrail.scoring.verifier import Verifier
-from guardrail.types import VerdictLabel, Verification
+from guardrail.types import ClaimVerdict, VerdictLabel, Verification
 
 NO_CLAIM = -1.0
-_CONTRADICTED = 2.0  # added to ΔR, which is at most 1: whatever is contradicted stands above whatever is not
+_VETOED = 2.0  # added to ΔR, which is at most 1: whatever is stopped at any δ stands above whatever is not
 _UNSCORED = ("no_context", "scoring_error")
 
 
@@ -110,25 +110,25 @@ class QualityReport:
         }
 
 
-def answer_score(claims: Iterable[tuple[VerdictLabel | None, float]]) -> float:
+def answer_score(claims: Iterable[tuple[bool, float]]) -> float:
     """Where an answer stands in the order in which answers are stopped: at its worst claim.
 
     Args:
-        claims: Verdict and ΔR of every claim that was scored.
+        claims: Of every claim that was scored, whether it is stopped at any δ, and its ΔR.
 
     Returns:
-        The largest ΔR; of contradicted claims plus 2, so that they rank above all others; :data:`NO_CLAIM`, which is
-        below all others, for an answer without a claim.
+        The largest ΔR; of claims that are stopped at any δ plus 2, so that they rank above all others;
+        :data:`NO_CLAIM`, which is below all others, for an answer without a claim.
 
     Example:
-        >>> answer_score([(VerdictLabel.SUPPORTED, 0.1), (VerdictLabel.UNVERIFIABLE, 0.8)])
+        >>> answer_score([(False, 0.1), (False, 0.8)])
         0.8
-        >>> answer_score([(VerdictLabel.CONTRADICTED, 0.5), (VerdictLabel.UNVERIFIABLE, 1.0)])
+        >>> answer_score([(True, 0.5), (False, 1.0)])
         2.5
         >>> answer_score([])
         -1.0
     """
-    worst = (delta_r + _CONTRADICTED * (label is VerdictLabel.CONTRADICTED) for label, delta_r in claims)
+    worst = (delta_r + _VETOED * vetoed for vetoed, delta_r in claims)
     return max(worst, default=NO_CLAIM)
 
 
@@ -254,8 +254,15 @@ async def _score(row: LabelledAnswer, verifier: Verifier) -> _Scored | str:
     )
 
 
-def _claims(found: Verification) -> list[tuple[VerdictLabel | None, float]]:
-    """Verdict and ΔR per claim; the reference formula takes the whole answer for one claim."""
+def vetoed(claim: ClaimVerdict, delta: float) -> bool:
+    """Whether a claim is stopped whatever δ is: contradicted by comparison, or though its ΔR is within δ."""
+    contradicted = claim.verdict is VerdictLabel.CONTRADICTED
+    within = claim.delta_r is not None and claim.delta_r <= delta
+    return contradicted and (within or any(clash.contradicts for clash in claim.clashes))
+
+
+def _claims(found: Verification) -> list[tuple[bool, float]]:
+    """Whether it is stopped at any δ, and ΔR, per claim; the reference formula takes the whole answer for one claim."""
     if found.formula == "reference":
-        return [] if found.worst_delta_r is None else [(None, found.worst_delta_r)]
-    return [(claim.verdict, claim.delta_r) for claim in found.claims if claim.delta_r is not None]
+        return [] if found.worst_delta_r is None else [(False, found.worst_delta_r)]
+    return [(vetoed(claim, found.delta), claim.delta_r) for claim in found.claims if claim.delta_r is not None]

@@ -11,9 +11,10 @@ from guardrail.scoring.clashes import find_clashes
 from guardrail.scoring.delta_r import WindowSignals
 from guardrail.scoring.evidence import EvidenceIndex, Window
 from guardrail.scoring.markup import plain
+from guardrail.scoring.notation import in_evidence_notation
 from guardrail.scoring.rouge import lcs_precision
 from guardrail.text.tokens import tokens
-from guardrail.types import Clash, ClashKind, EntailmentScore, Segment
+from guardrail.types import Clash, ClashKind, Segment
 
 _REVERSALS = (ClashKind.ANTONYM, ClashKind.NEGATION, ClashKind.MODALITY)
 _CONTEXT_CHARS = 300
@@ -33,28 +34,22 @@ class ClaimCheck:
     labelled: str = field(default="", repr=False)
     windows: tuple[Window, ...] = ()
 
-    @property
-    def pairs(self) -> list[Pair]:
-        """What an entailment model is asked, per window."""
-        return [Pair(window.premise, self.claim) for window in self.windows]
+    def pair(self, window: Window) -> Pair:
+        """What an entailment model is asked about one window."""
+        return Pair(window.premise, in_evidence_notation(self.claim, [s.said for s in window.sentences]))
 
-    def signals(self, scores: Sequence[EntailmentScore], question: str) -> list[WindowSignals]:
-        """What is known about the claim, per window.
-
-        Args:
-            scores: Of :attr:`pairs`, in order.
-            question: What the user asked.
-        """
+    def compared(self, question: str) -> list[WindowSignals]:
+        """What comparison alone says, per window; N is 0 until a model has been asked."""
         return [
             WindowSignals(
                 passage_ids=window.passage_ids,
                 twins=window.twins,
                 rouge_l=lcs_precision(tokens(self.claim), window.words),
-                entailment=float(score.entailment),
-                contradiction=None if score.contradiction is None else float(score.contradiction),
+                entailment=0.0,
+                contradiction=None,
                 clashes=self._clashes(window, question or None),
             )
-            for window, score in zip(self.windows, scores, strict=True)
+            for window in self.windows
         ]
 
     def _clashes(self, window: Window, question: str | None) -> tuple[Clash, ...]:

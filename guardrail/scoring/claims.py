@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from guardrail.scoring.entailment.lexical import content_words
 from guardrail.scoring.markup import plain
+from guardrail.text.kinds import classify
 from guardrail.text.tokens import tokens
 from guardrail.types import Segment, SegmentKind
 
@@ -26,6 +27,7 @@ _LINKING = re.compile(
 )
 _ITEM = re.compile(r"[-*+•·–|]|\(?\w{1,3}[.)]\s")
 _STATEMENT_WORDS = 3
+_ADVERSATIVE = re.compile(r"[,;] (?:but|however|though|although|aber|jedoch|ma|però|mais|pero)[, ]\s*", re.IGNORECASE)
 
 
 def needs_check(segment: Segment) -> bool:
@@ -93,7 +95,7 @@ def claim_of(segment: Segment, preceding: Preceding, *, passages: int) -> str:
     r"""The words of a segment to check.
 
     A sentence that was cut gets its beginning back, because a negation may stand there. A table row gets the names of
-    its columns.
+    its columns. Of a sentence that begins with an honest gap and goes on with "but" the rest is checked.
 
     Args:
         segment: The segment.
@@ -112,7 +114,15 @@ def claim_of(segment: Segment, preceding: Preceding, *, passages: int) -> str:
         if row:
             return plain(row, passages=passages)
     text = preceding.text + segment.text if was_cut(preceding.text) else segment.text
-    return plain(text, passages=passages)
+    return _without_abstention(plain(text, passages=passages))
+
+
+def _without_abstention(text: str) -> str:
+    """What a sentence asserts behind an honest gap: "I don't know the price, but the warranty lasts two years."."""
+    match = _ADVERSATIVE.search(text)
+    if match and match.start() and classify(text[: match.start()]) is SegmentKind.REFUSAL:
+        return text[match.end() :]
+    return text
 
 
 def labelled(claim: str, preceding: Preceding) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from guardrail.scoring.identifier_clashes import code_clashes, quote_clashes
+from guardrail.scoring.scope_clashes import scope_clashes
 from guardrail.scoring.statements import Statement, analyse
 from guardrail.scoring.symbol_clashes import symbol_clashes
 from guardrail.scoring.value_clashes import question_context, value_clashes
@@ -70,7 +71,10 @@ def find_clashes(claim: str, evidence: Sequence[str], *, question: str | None = 
         statement = analyse(_as_statement(question, holds=answer))
     context = question_context(statement, analyse(question) if question else None)
     found = value_clashes(statement, statements, context) + wording_clashes(statement, statements)
+    found += scope_clashes(statement, statements)
     found += quote_clashes(statement, statements) + symbol_clashes(claim, [s.text for s in statements])
+    if question and claim.rstrip().endswith(":"):  # a lead-in repeats what was asked
+        found = [c for c in found if c.contradicts or c.claim_text.casefold() not in question.casefold()]
     return tuple(dict.fromkeys(found))
 
 

@@ -44,11 +44,26 @@ def delta_r(rouge_l: float, entailment: float, *, lexical_weight: float = 1.0) -
     return min(1.0, max(0.0, round(1.0 - similarity, 12)))
 
 
-def capped(entailment: float, clashes: Sequence[Clash]) -> float:
-    """N after the comparison of values, negations and roles: a clash is a veto that no model score outweighs."""
-    for clash in clashes:
-        entailment = min(entailment, CONTRADICTED_CAP if clash.contradicts else MISSING_VALUE_CAP)
-    return entailment
+def capped(entailment: float, clashes: Sequence[Clash], *, missing_log_odds: float | None = None) -> float:
+    """N after the comparison of values, negations and roles.
+
+    What contradicts is a veto that no model score outweighs. What is merely missing from the evidence may have been
+    read wrongly, or stand in a sentence that was not selected: to a calibrated model it is one more signal.
+
+    Args:
+        entailment: N in [0, 1].
+        clashes: What comparison found.
+        missing_log_odds: By how much a missing value lowers the log-odds of N; ``None`` caps N instead, which is right
+            for scores that are no probabilities.
+    """
+    if any(clash.contradicts for clash in clashes):
+        return min(entailment, CONTRADICTED_CAP)
+    if not clashes:
+        return entailment
+    if missing_log_odds is None:
+        return min(entailment, MISSING_VALUE_CAP)
+    odds = math.exp(-missing_log_odds) * entailment
+    return odds / (odds + 1.0 - entailment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +77,7 @@ class WindowSignals:
         entailment: N before any cap.
         contradiction: The model's contradiction, if it gives one.
         clashes: What comparison found.
+        missing_log_odds: See :func:`capped`.
     """
 
     passage_ids: tuple[str, ...]
@@ -70,18 +86,28 @@ class WindowSignals:
     entailment: float
     contradiction: float | None
     clashes: tuple[Clash, ...]
+    missing_log_odds: float | None = None
 
     @property
     def capped_entailment(self) -> float:
-        """N after the caps."""
-        return capped(self.entailment, self.clashes)
+        """N after the comparison."""
+        return capped(self.entailment, self.clashes, missing_log_odds=self.missing_log_odds)
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether N is a fitted probability."""
+        return self.missing_log_odds is not None
+
+    @property
+    def vetoed(self) -> bool:
+        """Whether comparison found that this window says otherwise."""
+        return any(clash.contradicts for clash in self.clashes)
 
     @property
     def contradicts(self) -> bool:
-        """Whether this window says otherwise."""
-        if any(clash.contradicts for clash in self.clashes):
-            return True
-        return self.contradiction is not None and self.contradiction > max(CONTRADICTION_THRESHOLD, self.entailment)
+        """Whether this window says otherwise, by comparison or by the model."""
+        against = self.contradiction is not None and self.contradiction > max(CONTRADICTION_THRESHOLD, self.entailment)
+        return against or self.vetoed
 
     def delta_r(self, lexical_weight: float) -> float:
         """ΔR against this window."""
@@ -104,9 +130,15 @@ def judge(
     Returns:
         The verdict and the window it rests on.
     """
-    best = min(windows, key=lambda w: w.delta_r(lexical_weight))
-    overlap = max(w.rouge_l for w in windows)
-    against = [w for w in windows if w.contradicts and (w is windows[0] or w.rouge_l >= SAME_SUBJECT * overlap)]
+    best = _ground(windows, lexical_weight)
+    passes = [w.delta_r(lexical_weight) <= delta + ROUNDING for w in windows]
+    near = same_subject(windows)
+    against = [
+        w
+        for w, passed in zip(windows, passes, strict=True)
+        # A calibrated model has put its doubt into N already: what passes in spite of it is not contradicted.
+        if (w is windows[0] or w in near) and (w.vetoed or (w.contradicts and not (passed and w.calibrated)))
+    ]
     if not against:
         passed = best.delta_r(lexical_weight) <= delta + ROUNDING
         return (VerdictLabel.SUPPORTED if passed else VerdictLabel.UNVERIFIABLE), best
@@ -123,3 +155,18 @@ def judge(
     if firm:
         return VerdictLabel.CONFLICT, min(firm, key=lambda w: w.delta_r(lexical_weight))
     return VerdictLabel.CONTRADICTED, strongest
+
+
+def same_subject(windows: Sequence[WindowSignals]) -> list[WindowSignals]:
+    """Those that share about as many words with the claim as the best one; others speak of something else."""
+    overlap = max((w.rouge_l for w in windows), default=0.0)
+    return [w for w in windows if w.rouge_l >= SAME_SUBJECT * overlap]
+
+
+def _ground(windows: Sequence[WindowSignals], lexical_weight: float) -> WindowSignals:
+    """What a verdict rests on: the joined evidence; if there is an objection to it, perhaps a passage without one.
+
+    The best of all windows would give a wrong claim many chances.
+    """
+    alone = [w for w in windows[1:] if not w.clashes] if windows[0].clashes else []
+    return min([windows[0], *alone], key=lambda w: w.delta_r(lexical_weight))

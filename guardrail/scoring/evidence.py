@@ -24,6 +24,7 @@ _MANY_SENTENCES = 60
 _SEPARATE_WINDOWS = 2
 _RELEVANT_SHARE = 0.4
 _indexing = ScoringWorker()
+_INLINE_CHARS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +117,11 @@ class EvidenceIndex:
         """Build an index without blocking the event loop.
 
         One index at a time, in a thread: a millisecond for each of the runs that begin together would add up, and
-        several threads would keep the interpreter from the loop for several of its turns.
+        several threads would keep the interpreter from the loop for several of its turns. A few sentences are indexed
+        at once, as the thread would cost more.
         """
-        return await _indexing.run(cls, passages) if passages else cls(passages)
+        small = sum(len(passage.text) for passage in passages) <= _INLINE_CHARS
+        return cls(passages) if small else await _indexing.run(cls, passages)
 
     def select(self, claim: str, *, before: str = "", max_words: int = 110, under_label: str = "") -> list[Window]:
         """Choose the evidence for a claim.

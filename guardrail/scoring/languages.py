@@ -55,7 +55,10 @@ def untrained_language(model: object, claim: str, evidence: str, source: str = "
     trained = trained_languages(model)
     if trained is None:
         return None
-    told = [language_of(claim), language_of(evidence)]
-    if told == [None, None]:
-        told = [language_of(source)]
-    return next((code for code in told if code is not None and code not in trained), None)
+    spoken = language_of(claim)
+    if spoken is not None and spoken not in trained:
+        return spoken
+    read = language_of(evidence)
+    if spoken is None and read is None:
+        read = language_of(source)
+    return None if read in trained else read

@@ -81,9 +81,11 @@ IRREGULAR = {
 NEGATORS = frozenset(
     "not never cannot without neither nor hardly none nobody nowhere lack lacks "
     "lacked lacking unable avoid avoids avoided "
-    "refrain "
+    "refrain dont doesnt didnt isnt arent wasnt werent cant couldnt wouldnt shouldnt hasnt havent hadnt "
     "non mai senza nessuno nicht nie niemals ohne pas jamais sans nunca sin لا ليس ليست لم لن غير بدون".split()
 )
+# Stems of verbs whose "from" denies what follows it: "prevents it from hanging".
+PREVENTING = frozenset("prevent stop keep hinder discourag".split())
 # Negators that stand before the noun they deny.
 NO_DETERMINERS = frozenset(
     "no nessun nessuna kein keine keinen keiner keinem keines aucun aucune ningún ninguna".split()
@@ -245,9 +247,9 @@ MODALS: dict[str, str] = {
     "must": "must",
     "shall": "must",
     "may": "may",
-    "can": "may",
-    "might": "may",
-    "could": "may",
+    "can": "able",
+    "might": "able",
+    "could": "able",
     "should": "should",
     "deve": "must",
     "devono": "must",

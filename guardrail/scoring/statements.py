@@ -13,15 +13,17 @@ from guardrail.scoring.lexicon import (
     NO_DETERMINERS,
     NOT_A_NEGATION,
     PARTICLE_VERBS,
+    PREVENTING,
+    QUANTIFIERS,
     STOPWORDS,
     opposites,
 )
 from guardrail.text.identifiers import same_length_fold, same_length_lower
-from guardrail.text.values import Value, parse_values
+from guardrail.text.values import Value, compatible, parse_values
 
 _WORD = re.compile(
     r"(?P<cjk>[\u3040-\u30ff\u3400-\u9fff])"
-    r"|(?P<word>(?:[a-z]++|(?![\u3040-\u30ff\u3400-\u9fff])\w)+(?:'(?:s|t|re|ve|ll|d)\b)?)"
+    r"|(?P<word>(?:non-)?(?:[a-z]++|(?![\u3040-\u30ff\u3400-\u9fff])\w)+(?:'(?:s|t|re|ve|ll|d)\b)?)"
     r"|(?P<stop>[,;:.!?()|\[\]\n—]|(?<=\s)-+(?=\s))"
 )
 _CLAUSE_WORDS = frozenset(
@@ -190,6 +192,8 @@ def _words(folded: str, low: str, values: tuple[Value, ...]) -> list[Word]:
             clause += 0 if in_value else 1
             continue
         text = match.group()
+        if text.startswith("non-"):
+            text = "non" + text[4:]  # "non-stick" is "nonstick"
         if text in _CLAUSE_WORDS:
             clause += 1
         words.append(_word(text, start, clause, in_value, kind == "cjk", folded, not words))
@@ -247,6 +251,15 @@ def _deny(words: list[Word], low: str) -> list[Word]:
 
 def _negates(words: list[Word], index: int, low: str) -> bool:
     text = words[index].text
+    following = words[index + 1].text if index + 1 < len(words) else ""
+    if text == "not" and QUANTIFIERS.get(following) == "all":
+        return False  # "not all": how many is for the comparison of quantifiers
+    if text == "from":
+        return any(w.stem in PREVENTING and w.clause == words[index].clause for w in words[max(0, index - 6) : index])
+    if words[index].stem == "prevent" and following not in ("or", "and"):
+        return all(w.text != "from" for w in words[index + 1 : index + 7] if w.clause == words[index].clause)
+    if text in ("little", "few") and index and words[index - 1].text == "too":
+        return True  # too little of something is a lack of it
     if text in NEGATORS or text in NO_DETERMINERS or text.endswith("n't"):
         return low[words[index].start + len(text) :][:1] != "-"  # "non-profit" denies nothing
     if len(text) == 1 and text in "没不未无":
@@ -276,3 +289,14 @@ def _scope(words: list[Word], index: int, reach: int) -> list[int]:
 
 def _starts_clause(words: list[Word], index: int) -> bool:
     return any(word.text in _AUXILIARIES for word in words[index + 1 : index + 3])
+
+
+def coverage(claim: Statement, statement: Statement, without: frozenset[str] = frozenset()) -> float:
+    """Share of the claim's content words that a sentence has."""
+    wanted = claim.stems - without if without else claim.stems
+    return len(wanted & statement.stems) / len(wanted) if wanted else 0.0
+
+
+def values_agree(claim: Statement, statement: Statement) -> bool:
+    """Whether a sentence can be about the same occasion: it gives every value of the claim."""
+    return all(any(compatible(value, other) for other in statement.values) for value in claim.values)

@@ -64,10 +64,10 @@ def _modified(numbers: Sequence[str], evidence: Sequence[str]) -> list[Clash]:
 
 
 def _terms(terms: Sequence[tuple[str, str]], evidence: Sequence[str]) -> list[Clash]:
-    known = {match for sentence in evidence for match in _TERM.findall(sentence)}
+    known = {_singular(match) for sentence in evidence for match in _TERM.findall(sentence)}
     words = {word for sentence in evidence for word in re.findall(r"[a-z]+", sentence)}
     found = []
-    for letters, rest in dict.fromkeys(terms):
+    for letters, rest in dict.fromkeys(map(_singular, terms)):
         rivals = [other for name, other in known if name == letters]
         if (letters, rest) not in known and (rivals or letters in words):
             rival = letters + rivals[0] if rivals else letters
@@ -77,6 +77,11 @@ def _terms(terms: Sequence[tuple[str, str]], evidence: Sequence[str]) -> list[Cl
                 )
             )
     return found
+
+
+def _singular(term: tuple[str, str]) -> tuple[str, str]:
+    letters, rest = term
+    return letters, rest.removesuffix("s")  # "the P60s"
 
 
 def _tight(text: str) -> str:

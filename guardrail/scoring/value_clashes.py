@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from guardrail.scoring.identifier_clashes import identifier_clash
 from guardrail.scoring.lexicon import LIGHT_VERBS
-from guardrail.scoring.statements import Statement
+from guardrail.scoring.statements import Statement, coverage
 from guardrail.text.values import Value, ValueKind, compatible
 from guardrail.types import Clash, ClashKind
 
 _SAME_SUBJECT = 0.5  # share of the claim's words a sentence must have to speak of the same thing
 _CERTAIN_SUBJECT = 0.8
+_SAME_CLAIM = 0.4  # ... and of all the words of the claim, with the clauses that say more
+_SHARED_WORDS = 2
 _BINDING = 0.75  # ... to be the one that the claim takes its subject from
 _BINDING_LEAD = 0.3  # ... and how much better it must fit than the sentence that has the value
+_CONVERSION = Decimal("0.03")  # by how much a conversion may be rounded, as a share
+_DEGREES = Decimal(3)  # ... or in kelvin
 _SMALL_COUNT = 12  # counts of listed things are often not written out in the evidence
 _NOUN_REACH = 24  # characters between a number and the noun it counts
 _PRONOUNS = frozenset(
@@ -38,6 +43,8 @@ class _Match:
     value: Value
     coverage: float
     own: frozenset[str]
+    shared: int
+    sought: int
 
 
 def value_clashes(claim: Statement, evidence: Sequence[Statement], context: frozenset[str]) -> list[Clash]:
@@ -55,11 +62,33 @@ def value_clashes(claim: Statement, evidence: Sequence[Statement], context: froz
     for value in claim.values:
         if value.kind.is_identifier:
             clash = identifier_clash(value, evidence)
+        elif _is_conversion(claim, value):
+            continue
         else:
             clash = _amount_clash(claim, value, evidence, context)
         if clash is not None:
             found.append(clash)
     return found
+
+
+def _is_conversion(claim: Statement, value: Value) -> bool:
+    """Whether a value only repeats the one before its bracket in another unit: "350°F (175°C)"."""
+    for other in claim.values:
+        if 0 < value.start - other.end <= 2 and "(" in claim.text[other.end : value.start]:
+            pairs = [(mine, its) for mine in value.readings for its in other.readings]
+            return any(
+                mine.dimension == its.dimension
+                and mine.symbol != its.symbol
+                and _is_close(mine.dimension, mine.low, its.low)
+                and _is_close(mine.dimension, mine.high, its.high)
+                for mine, its in pairs
+            )
+    return False
+
+
+def _is_close(dimension: str, mine: Decimal, its: Decimal) -> bool:
+    room = _DEGREES if dimension == "temperature" else _CONVERSION * abs(its)
+    return abs(mine - its) <= room
 
 
 def _amount_clash(
@@ -184,13 +213,20 @@ def _match(value: Value, noun: str, universal: bool, statement: Statement, subje
     rival = next((other for other in differing if other.amount == value.amount), differing[0]) if differing else None
     other = agreeing[0] if agrees or rival is None else rival
     own = frozenset(w.stem for w in statement.content() if w.text not in LIGHT_VERBS) - subject
-    return _Match(statement, agrees, other, _coverage(subject, statement), own)
+    return _Match(
+        statement, agrees, other, _coverage(subject, statement), own, len(subject & statement.stems), len(subject)
+    )
 
 
 def _same_thing(claim: Statement, value: Value, noun: str, match: _Match) -> bool:
     """Whether a sentence gives another value for the very thing the claim speaks of."""
-    if match.coverage < _SAME_SUBJECT:
+    denied = frozenset(word.stem for word in claim.words if word.sign < 0)
+    if match.coverage < _SAME_SUBJECT or (
+        claim.stems > denied and coverage(claim, match.statement, denied) < _SAME_CLAIM
+    ):
         return False
+    if match.shared < min(match.sought, _SHARED_WORDS) and not _shares_a_name(claim, match.statement):
+        return False  # one word of two: a melting point is no boiling point
     if noun:
         others = _nouns(match.statement, match.value)
         return noun in others or (not others and match.coverage >= _CERTAIN_SUBJECT)
@@ -199,6 +235,10 @@ def _same_thing(claim: Statement, value: Value, noun: str, match: _Match) -> boo
     if label and label != _label(match.statement, match.value):
         return False  # "carbon 14" is no other number of protons
     return not anchor or anchor in match.statement.stems or match.coverage >= _CERTAIN_SUBJECT
+
+
+def _shares_a_name(claim: Statement, statement: Statement) -> bool:
+    return any(word.name and word.content and word.stem in statement.stems for word in claim.words)
 
 
 def _label(statement: Statement, value: Value) -> str:
@@ -235,6 +275,8 @@ def _binding_clash(
         return None
     if noun and noun not in _nouns(owner.statement, owner.value):
         return None
+    if coverage(claim, owner.statement) <= coverage(claim, has.statement):
+        return None  # as a whole the claim says what the sentence with its value says
     if value.kind is ValueKind.WEEKDAY or (_is_small_count(value) and not noun):
         return None
     anchor = _anchor(claim, value)
@@ -255,10 +297,16 @@ def _clash_within(value: Value, noun: str, agreeing: Sequence[_Match], subject: 
             return None
         has, own = max(mine, key=lambda pair: pair[0])
         owns, owner = max(its, key=lambda pair: pair[0])
+        if not subject & _region_of(regions, answers=True) <= _region_of(regions, answers=False):
+            return None  # "a median of 30 and a mean of 44": the claim names the first as well
         if owns < _BINDING or owns - has < _BINDING_LEAD or not own:
             return None
         found = _clash(value, owner, contradicts=True)
     return found
+
+
+def _region_of(regions: Sequence[tuple[Value, bool, frozenset[str]]], *, answers: bool) -> frozenset[str]:
+    return frozenset().union(*(words for _, answer, words in regions if answer is answers))
 
 
 def _share(subject: frozenset[str], words: frozenset[str]) -> float:

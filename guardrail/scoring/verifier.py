@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from guardrail.policy import Policy, as_policy, decide_answer
 from guardrail.protocols import Pair
 from guardrail.scoring.checks import claim_checks
 from guardrail.scoring.claims import Preceding, needs_check
-from guardrail.scoring.delta_r import ROUNDING, WindowSignals, delta_r, judge
+from guardrail.scoring.delta_r import ROUNDING, WindowSignals, delta_r, judge, same_subject
 from guardrail.scoring.entailment import LexicalEntailment, as_entailment, default_entailment
 from guardrail.scoring.evidence import EvidenceIndex, Window
 from guardrail.scoring.faithfulness import faithfulness
@@ -33,6 +33,7 @@ from guardrail.types import (
 )
 
 START = Preceding()
+DEFAULT_LEXICAL_WEIGHT = 0.5
 _BATCH = 16
 _INLINE_CHARS = 20_000
 
@@ -68,6 +69,13 @@ class Verifier:
     def scorer(self) -> str:
         """``model_id`` of the entailment model; ``"lexical"`` means that no model judges."""
         return self.entailment.model_id
+
+    @property
+    def lexical_weight(self) -> float:
+        """The exponent on ROUGE-L: the policy's, or what the model was fitted with, or 0.5."""
+        fitted = getattr(self._declarer, "lexical_weight", None)
+        weights = (self.policy.lexical_weight, fitted, DEFAULT_LEXICAL_WEIGHT)
+        return next(weight for weight in weights if weight is not None)
 
     @property
     def detection_delta(self) -> float | None:
@@ -163,15 +171,27 @@ class Verifier:
         Thresholds are fitted on this, as it does not depend on δ or the lexical weight. Arguments, errors and
         cancellation are those of :meth:`check`; segments that are not scored get an empty list.
         """
-        given = state is ContextState.GIVEN
-        words = self.policy.evidence_words
-        checks = claim_checks(segments, index, before=before, evidence_words=words) if given else []
-        scores = iter(await self._score([pair for check in checks for pair in check.pairs]))
-        found = [
-            list(zip(check.windows, check.signals([next(scores) for _ in check.windows], question), strict=True))
-            for check in checks
+        if state is not ContextState.GIVEN:
+            return [[] for _ in segments]
+        checks = claim_checks(segments, index, before=before, evidence_words=self.policy.evidence_words)
+        compared = [check.compared(question) for check in checks]
+        asked = [self._windows_to_score(found) for found in compared]
+        pairs = [check.pair(check.windows[at]) for check, own in zip(checks, asked, strict=True) for at in own]
+        scores = iter(await self._score(pairs))
+        # Strict mode caps what is missing, however sure the model is.
+        missing = None if self.policy.strict else getattr(self._declarer, "missing_log_odds", None)
+        return [
+            list(zip(check.windows, _scored(found, own, scores, missing), strict=True))
+            for check, found, own in zip(checks, compared, asked, strict=True)
         ]
-        return found or [[] for _ in segments]
+
+    def _windows_to_score(self, compared: Sequence[WindowSignals]) -> range:
+        """Which windows the model judges: the joined evidence, and each passage alone where they may disagree.
+
+        A passage alone lacks what others add, so its score says little where nothing disagrees, and costs a pass.
+        """
+        disagree = self.policy.on_conflict == "fail" or any(clash for own in compared for clash in own.clashes)
+        return range(len(compared) if disagree else min(1, len(compared)))
 
     async def verify_reference(
         self, answer: str, segments: Sequence[Segment], index: EvidenceIndex, state: ContextState
@@ -285,7 +305,7 @@ class Verifier:
 
     def _judge(self, segment: Segment, found: list[tuple[Window, WindowSignals]], index: EvidenceIndex) -> ClaimVerdict:
         signals = [own for _, own in found]
-        weight, delta = self.policy.lexical_weight, self.policy.delta
+        weight, delta = self.lexical_weight, self.policy.delta
         label, ground = judge(signals, delta=delta, lexical_weight=weight)
         window = next(w for w, own in found if own is ground)
         source = next(p.text for p in index.passages if p.id in window.passage_ids)
@@ -299,7 +319,7 @@ class Verifier:
             evidence=tuple(s.span for s in window.sentences),
             clashes=ground.clashes,
             contradicting=_ids(s for s in signals if s.contradicts),
-            supporting=_ids(s for s in signals if not s.contradicts and s.delta_r(weight) <= delta),
+            supporting=_ids(s for s in same_subject(signals) if not s.contradicts and s.delta_r(weight) <= delta),
             scorer=self.scorer,
             language=untrained_language(self._declarer, plain(segment.body), window.premise, source),
         )
@@ -333,6 +353,21 @@ def _reference_rouge(answer: str, context: str) -> tuple[bool, bool, tuple[float
     left, right = reference_tokens(answer), reference_tokens(context)
     scores = rouge_l_f1(left, right), rouge_n_f1(left, right, 1), rouge_n_f1(left, right, 2)
     return bool(left), bool(right), scores
+
+
+def _scored(
+    compared: Sequence[WindowSignals], asked: range, scores: Iterator[EntailmentScore], missing: float | None
+) -> Iterator[WindowSignals]:
+    """The windows with N; those that the model was not asked about take it from the joined evidence."""
+    joined = 0.0
+    for at, own in enumerate(compared):
+        if at not in asked:
+            yield replace(own, entailment=joined, missing_log_odds=missing)
+            continue
+        score = next(scores)
+        joined = float(score.entailment) if at == 0 else joined
+        contradiction = None if score.contradiction is None else float(score.contradiction)
+        yield replace(own, entailment=float(score.entailment), contradiction=contradiction, missing_log_odds=missing)
 
 
 def unscored(segment: Segment, reason: str, scorer: str) -> ClaimVerdict:

@@ -29,6 +29,9 @@ _SAME_LENGTH = FOLDED_DIGITS | str.maketrans(
         "．": ".",
         "，": ",",
         "μ": "µ",
+        "⁄": "/",
+        "∕": "/",
+        "˚": "°",
     }
 )
 

@@ -153,7 +153,8 @@ def _same_identifier(claim: Value, evidence: Value) -> bool | None:
     if claim.kind is ValueKind.PHONE:
         short, long = sorted((claim.key.lstrip("0"), evidence.key), key=len)
         return len(short) >= _PHONE_SUFFIX and long.endswith(short)
-    return False
+    # A site without a page is where any of its pages are.
+    return claim.kind is ValueKind.URL and "/" not in claim.key and evidence.key.startswith(claim.key + "/")
 
 
 def _same_weekday(claim: Value, evidence: Value) -> bool | None:
@@ -197,7 +198,7 @@ def _same_amount(claim: Value, mine: Reading, evidence: Value, its: Reading) -> 
 
 
 def _same_point(claim: Value, mine: Reading, evidence: Value, its: Reading) -> bool | None:
-    if _equal(mine.low, its.low):
+    if mine.low == its.low or (mine.symbol != its.symbol and _equal(mine.low, its.low)):
         return True
     if claim.exact:
         return False

@@ -43,6 +43,14 @@ _PLAIN_SPAN = re.compile(r"[ ]?\d{1,2}(?=[ ]?(?:[,;.!?)\n]|and\b|on\b|$))")
 _SPAN = re.compile(r"(\d{1,2}):(\d{1,2})-(\d{1,2}):(\d{1,2})(?!\d)")
 _SPAN_REST = re.compile(r"[ ]?(?:\d{1,2}[:.]\d{2}|\d{1,2}[ ]?(?:[ap]\.?m|uhr))")
 
+_AFTER_WEEKDAY = frozenset(
+    "and or und et e y closed open opens morning afternoon evening night from chiuso geschlossen".split()
+)
+
+
+def _exceeds_a_day(literal: str) -> bool:
+    return literal.isdecimal() and int(literal) > 24
+
 
 class CalendarScanner(Lexer):
     """Finds what a calendar or a clock can show."""
@@ -132,6 +140,8 @@ class CalendarScanner(Lexer):
         word = self.words[at]
         if word in DOUBTFUL | {"lun", "ven", "dom", "gio"} and not self._is_name(at):
             return 0
+        if word in DOUBTFUL and self._begins_a_phrase(at):
+            return 0  # "Sun protection", where a capital says nothing
         days = {WEEKDAYS[word]}
         after = at + 1
         if self._at(after) == "." and len(word) <= 5:
@@ -149,6 +159,13 @@ class CalendarScanner(Lexer):
             after = at + 1
         self._add(at, self.ends[after - 1], ValueKind.WEEKDAY, days=frozenset(days))
         return after
+
+    def _begins_a_phrase(self, at: int) -> bool:
+        """Whether a word stands first, before an ordinary word that does not go with a weekday."""
+        following = self._at(at + 1)
+        if (at and self.kinds[at - 1] != "s") or self.kinds[at + 1 : at + 2] != ["w"]:
+            return False
+        return self.text[self.starts[at + 1]].islower() and following not in (*JOINTS, *_AFTER_WEEKDAY)
 
     def _date_from(self, at: int) -> int:
         """Digits that begin a date: "15 January 1967", "the 1960s", "2016"."""
@@ -179,6 +196,8 @@ class CalendarScanner(Lexer):
         before, end = self._at(at - 1), self.ends[at]
         if unit_at(self.text, self.low, end)[0] or self._at(at + 1) in MAGNITUDES or before in UNITS:
             return 0
+        if self._at(at + 1) in JOINTS and self._at(at + 2) and unit_at(self.text, self.low, self.ends[at + 2])[0]:
+            return 0  # "around 1600-2200 calories"
         follows_noun = (
             self.kinds[at + 1 : at + 2] == ["w"]
             and self._at(at + 1) not in PLAIN_AFTER_YEAR
@@ -232,6 +251,8 @@ class CalendarScanner(Lexer):
             return True
         if self._at(after) == "-":
             return opens_span or _PLAIN_SPAN.match(self.low, self.ends[after]) is not None
+        if self._at(after) in (*JOINTS, "and") and _exceeds_a_day(self._at(after + 1)):
+            return False  # "between 0 and 80 degrees"
         return self._ends_clause(after) or self._at(after) in JOINTS or opens_span
 
     def _bare_hour(self, at: int, end: int, times: tuple[int, ...], hour: int) -> None:

@@ -101,6 +101,8 @@ class QuantityScanner(CalendarScanner):
         units = currency_before(prefix)
         if units and len(self._at(first - 1)) > 1 and not self.text[self.starts[first - 1]].isupper():
             return (), -1
+        if units and self.kinds[first] == "w" and prefix[-1:].isalpha():
+            return (), -1  # "Rub one side"
         return (units, self.starts[first - 1]) if units else ((), -1)
 
     def _magnitude(self, end: int, money: bool, digits: bool) -> tuple[Decimal, int, bool]:
@@ -177,7 +179,23 @@ class QuantityScanner(CalendarScanner):
         ):
             amount = whole / int(below)
             return (NumberReading(amount, Decimal("0.01"), 3),), after + 2, self.ends[after + 1], True
-        return readings, after, end, False
+        return self._mixed(whole, after, end) or (readings, after, end, False)
+
+    def _mixed(self, whole: Decimal, after: int, end: int) -> tuple[tuple[NumberReading, ...], int, int, bool] | None:
+        """A fraction behind a whole number: "1 1/2", "1-1/2"."""
+        hyphen = self._at(after) == "-" and self.starts[after] == end
+        upper_at = after + 1 if hyphen else after
+        upper, slash, lower = self._at(upper_at), self._at(upper_at + 1), self._at(upper_at + 2)
+        if slash != "/" or not (upper.isdecimal() and lower.isdecimal() and len(lower) <= 2):
+            return None
+        if self.starts[upper_at] > end + 1 or self.starts[upper_at + 2] > self.ends[upper_at] + 1:
+            return None
+        if whole != whole.to_integral_value() or not 0 < int(upper) < int(lower):
+            return None
+        if after == 1 and whole >= 10:
+            return None  # "11 1/4 cup" at the start of a line: its number in a list
+        reading = NumberReading(whole + Decimal(upper) / int(lower), Decimal("0.01"), 3)
+        return (reading,), upper_at + 3, self.ends[upper_at + 2], False
 
     def _is_negative(self, first: int) -> bool:
         if self._at(first - 1) != "-" or self.ends[first - 1] != self.starts[first]:

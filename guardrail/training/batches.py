@@ -42,6 +42,7 @@ class Batch:
     labels: Tensor
     entailment_only: Tensor
     word_labels: Tensor
+    claim_mask: Tensor
 
     def to(self, device: Any) -> Batch:
         """The same on a device."""
@@ -148,6 +149,7 @@ def collate(examples: Sequence[Example], *, pad_id: int = 0) -> Batch:
         labels=torch.tensor([e.label for e in examples]),
         entailment_only=torch.tensor([e.entailment_only for e in examples]),
         word_labels=filled((e.words for e in examples), IGNORED),
+        claim_mask=filled(([*e.types[:-1], 0] for e in examples), 0).bool(),  # without the mark at its end
     )
 
 

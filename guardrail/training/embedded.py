@@ -17,6 +17,7 @@ from guardrail.training.recipe import (
     FIRST_STAGE_STEPS,
     MAX_TOKENS,
     SECOND_STAGE,
+    THIRD_STAGE,
     build_stages,
     licences,
 )
@@ -36,7 +37,7 @@ def train_embedded(
     log: Log = print,
     scale: float = 1.0,
 ) -> TrainingReport:
-    """Build both stages, train them one after the other, and publish the result.
+    """Build all stages, train them one after the other, and publish the result.
 
     Args:
         data_dir: Folder with the files of :mod:`guardrail.training.sources`.
@@ -65,7 +66,7 @@ def train_embedded(
     first = FIRST_STAGE
     network = open_base(base, dropout=first.dropout, seed=first.seed)
     encoder = PairEncoder(base, max_tokens=MAX_TOKENS)
-    log("writing the pairs of both stages")
+    log("writing the pairs of all stages")
     stages = build_stages(data_dir, directory / "data", scale=scale)
     held = encoder.encode(list(read_pairs(stages.held_out)))
     if not held:
@@ -90,6 +91,7 @@ def train_embedded(
 
     left_out = run(network, "first", first, stages.first, FIRST_STAGE_STEPS)
     left_out += run(network, "second", SECOND_STAGE, stages.second, None)
+    left_out += run(network, "third", THIRD_STAGE, stages.third, None)
     report = TrainingReport(
         title="The entailment model that ships with guardrail",
         base=base.name,

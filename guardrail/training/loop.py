@@ -138,6 +138,7 @@ def train(
             labels=batch.labels,
             entailment_only=batch.entailment_only,
             word_labels=batch.word_labels,
+            claim_mask=batch.claim_mask,
             word_weight=schedule.word_weight,
         )
         loss.backward()  # type: ignore[no-untyped-call]

@@ -13,6 +13,8 @@ from guardrail.training.pairs import LABELS
 
 WORDS_FILE = "word_head.pt"
 IGNORED = -100
+LEAST_SUPPORTED = 4
+"""How many words speak for a claim; the same number as when the guard runs."""
 
 
 class GroundingNetwork(nn.Module):
@@ -134,12 +136,21 @@ def _silence() -> None:
 
 
 def loss_of(
-    classes: Tensor, words: Tensor, *, labels: Tensor, entailment_only: Tensor, word_labels: Tensor, word_weight: float
+    classes: Tensor,
+    words: Tensor,
+    *,
+    labels: Tensor,
+    entailment_only: Tensor,
+    word_labels: Tensor,
+    claim_mask: Tensor,
+    word_weight: float,
 ) -> Tensor:
     """The loss of a batch.
 
     Three-way rows have cross-entropy; rows of which it is only known that the premise does not entail the hypothesis
-    have −log(1 − p_entailment); words have binary cross-entropy where they are labelled.
+    have −log(1 − p_entailment). Words have binary cross-entropy where they are labelled. Where they are not, the mean
+    of the :data:`LEAST_SUPPORTED` highest has it against the label of the row: without that, sources whose errors
+    nobody marked would only teach that every word is supported.
 
     Args:
         classes: Logits, shape ``(pairs, 3)``.
@@ -147,15 +158,8 @@ def loss_of(
         labels: Class per pair, shape ``(pairs,)``.
         entailment_only: Whether only "not entailed" is known, shape ``(pairs,)``.
         word_labels: 1 unsupported, 0 supported, :data:`IGNORED` not labelled, shape ``(pairs, tokens)``.
+        claim_mask: Which tokens are those of the claim, shape ``(pairs, tokens)``.
         word_weight: Weight of the second head.
-
-    Example:
-        >>> loss = loss_of(
-        ...     torch.zeros(1, 3), torch.zeros(1, 2), labels=torch.tensor([1]), entailment_only=torch.tensor([False]),
-        ...     word_labels=torch.tensor([[IGNORED, 0]]), word_weight=0.5,
-        ... )
-        >>> round(loss.item(), 3)  # ln 3 + 0.5 ln 2
-        1.445
     """
     log_p = torch.log_softmax(classes.float(), dim=-1)
     entailed = LABELS.index("entailment")
@@ -163,8 +167,24 @@ def loss_of(
     not_entailed = torch.logsumexp(log_p[:, rest], dim=-1)
     chosen = log_p.gather(1, labels.unsqueeze(1)).squeeze(1)
     loss = -torch.where(entailment_only, not_entailed, chosen).mean()
+    if not word_weight:
+        return loss
     known = word_labels != IGNORED
-    if word_weight and bool(known.any()):
+    if bool(known.any()):
         per_word = nn.functional.binary_cross_entropy_with_logits(words.float()[known], word_labels[known].float())
         loss = loss + word_weight * per_word
+    unmarked = ~known.any(dim=1) & claim_mask.any(dim=1)
+    if bool(unmarked.any()):
+        pooled = _least_supported(words.float()[unmarked], claim_mask[unmarked]).clamp(1e-4, 1 - 1e-4)
+        wrong = (entailment_only | (labels != entailed))[unmarked].float()
+        share = unmarked.float().mean()
+        loss = loss + word_weight * share * nn.functional.binary_cross_entropy(pooled, wrong)
     return loss
+
+
+def _least_supported(words: Tensor, claim_mask: Tensor) -> Tensor:
+    """Mean probability of the most unsupported words per pair, shape ``(pairs,)``."""
+    probabilities = torch.sigmoid(words).masked_fill(~claim_mask, 0.0)
+    count = min(LEAST_SUPPORTED, words.shape[1])
+    highest = probabilities.topk(count, dim=1).values
+    return highest.sum(dim=1) / claim_mask.sum(dim=1).clamp(max=count)

@@ -1,8 +1,10 @@
-"""The recipe of the embedded model: two stages of pairs, and how each is trained.
+"""The recipe of the embedded model: three stages of pairs, and how each is trained.
 
 The first stage is broad: published pairs about single sentences and whole paragraphs, statements made by rules, and
 answers that people have marked. The second is near to what the guard sees: the answers twice, claims about records,
 sentences of documents in other words with errors at known places, and some of the first stage, so that it stays known.
+The third repeats a part of both with many short premises, and with word labels only where errors are marked: a source
+that marks none would otherwise teach that every word under a short premise is supported.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ FIRST_STAGE = Schedule(learning_rate=1e-4, warmup_share=0.03, decay_share=0.0, w
 FIRST_STAGE_STEPS = 1188
 """The first stage is cut here, at its full learning rate: the second goes on from a network that still moves."""
 SECOND_STAGE = Schedule(learning_rate=1e-4, warmup_share=0.01, decay_share=0.5, word_weight=1.0)
+THIRD_STAGE = Schedule(learning_rate=7e-5, warmup_share=0.03, decay_share=0.8, word_weight=1.0, seed=9)
 MAX_TOKENS = 224
 
 _LONG_PREMISE = 115
@@ -40,9 +43,12 @@ _ANSWERS_TWICE = 2
 _RECORDS = 14_000
 _PROSE_OF_ANSWERS, _PROSE_OF_OTHERS = 6_400, 9_600
 _REPEATED = 34_000
+_THIRD = {"answers": 11_000, "records": 6_000, "prose": 5_000, "short": 17_000, "long": 4_000}
+_SHORT_PREMISE = 45
+_MARKED_SOURCES = ("ragtruth", "records", "prose", "syn_")
 _DOCUMENT_WORDS = 80
 _REVIEW_WORDS = range(25, 121)
-_SEEDS = {"first": 11, "first order": 3, "second": 21, "made": 7}
+_SEEDS = {"first": 11, "first order": 3, "second": 21, "third": 34, "made": 7, "made again": 8}
 
 _Scale = Callable[[int], int]
 
@@ -54,22 +60,24 @@ class Stages:
     Attributes:
         first: Pairs of the first stage.
         second: Pairs of the second stage.
-        held_out: Pairs of every fifth source of the labelled answers, for validation; in neither stage.
+        third: Pairs of the third stage.
+        held_out: Pairs of every fifth source of the labelled answers, for validation; in no stage.
         files: Counts per source, as for a model card.
     """
 
     first: Path
     second: Path
+    third: Path
     held_out: Path
     files: Sequence[FileCount]
 
 
 def build_stages(data_dir: Path, out_dir: Path, *, scale: float = 1.0) -> Stages:
-    """Write the pairs of both stages.
+    """Write the pairs of all stages.
 
     Args:
         data_dir: Folder with the files of :mod:`guardrail.training.sources`, as ``NAME.jsonl.gz``.
-        out_dir: Where ``first.jsonl.gz``, ``second.jsonl.gz`` and ``held_out.jsonl.gz`` go.
+        out_dir: Where ``first.jsonl.gz``, ``second.jsonl.gz``, ``third.jsonl.gz`` and ``held_out.jsonl.gz`` go.
         scale: Share of every number of pairs, in (0, 1]; less than 1 is for trying the recipe out.
 
     Returns:
@@ -111,13 +119,17 @@ def build_stages(data_dir: Path, out_dir: Path, *, scale: float = 1.0) -> Stages
     second = marked * _ANSWERS_TWICE + records + prose + again[: scaled(_REPEATED)]
     rng.shuffle(second)
 
+    third = _third(marked, prose, again, _reviews(data_dir), scaled)
+
     stages = Stages(
         first=out_dir / "first.jsonl.gz",
         second=out_dir / "second.jsonl.gz",
+        third=out_dir / "third.jsonl.gz",
         held_out=out_dir / "held_out.jsonl.gz",
         files=files,
     )
-    for path, pairs in ((stages.first, first), (stages.second, second), (stages.held_out, held)):
+    written = ((stages.first, first), (stages.second, second), (stages.third, third), (stages.held_out, held))
+    for path, pairs in written:
         write_pairs(path, pairs)
     return stages
 
@@ -162,6 +174,29 @@ def as_checked(pair: TrainingPair) -> TrainingPair:
     elif pair.source.startswith("syn_") and pair.source.endswith(_EDITS):
         unsupported = changed_words(premise, pair.hypothesis)
     return replace(pair, premise=premise, unsupported=unsupported)
+
+
+def _third(
+    marked: Sequence[TrainingPair],
+    prose: Sequence[TrainingPair],
+    published: Sequence[TrainingPair],
+    reviews: Sequence[str],
+    scaled: _Scale,
+) -> list[TrainingPair]:
+    rng = random.Random(_SEEDS["third"])
+    by_kind = {
+        "answers": list(marked),
+        "records": list(record_pairs(scaled(_THIRD["records"]), seed=_SEEDS["made again"], prose=reviews)),
+        "prose": list(prose),
+        "short": [p for p in published if len(p.premise.split()) <= _SHORT_PREMISE],
+        "long": [p for p in published if len(p.premise.split()) > _SHORT_PREMISE],
+    }
+    found: list[TrainingPair] = []
+    for kind, pairs in by_kind.items():
+        rng.shuffle(pairs)
+        found += pairs[: scaled(_THIRD[kind])]
+    rng.shuffle(found)
+    return [pair if pair.source.startswith(_MARKED_SOURCES) else replace(pair, unsupported=None) for pair in found]
 
 
 def _published(data_dir: Path, scaled: _Scale) -> tuple[list[TrainingPair], list[TrainingPair], list[FileCount]]:

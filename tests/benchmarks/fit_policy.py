@@ -24,6 +24,7 @@ from guardrail.scoring.delta_r import WindowSignals, judge
 from guardrail.scoring.evidence import EvidenceIndex
 from guardrail.scoring.verifier import Verifier
 from guardrail.text.segmenter import segment
+from guardrail.types import VerdictLabel
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "train"
 TRAIN = ("ragtruth_qa_train_4models.jsonl.gz", "ragtruth_extra_train_summary_qa.jsonl.gz")
@@ -47,7 +48,7 @@ async def collect(rows: Sequence[LabelledAnswer]) -> list[Answer]:
 def score(claims: list[list[WindowSignals]], weight: float) -> float:
     """Where an answer stands in the order in which answers are stopped; see :func:`answer_score`."""
     judged = (judge(windows, delta=1.0, lexical_weight=weight) for windows in claims)
-    return answer_score((label, ground.delta_r(weight)) for label, ground in judged)
+    return answer_score((label is VerdictLabel.CONTRADICTED, ground.delta_r(weight)) for label, ground in judged)
 
 
 def main() -> None:

@@ -25,7 +25,6 @@ pytestmark = [
 NEEDS_A_MODEL = {
     ("V015", "a"): "whose illness it is depends on the heading a line stands under",
     ("V020", "a"): "nine is more than two: a superlative over counts of two sentences",
-    ("V025", "a"): "the past tense of one owner and the present of another",
     ("V037", "b"): "one sentence names the service, the next denies it",
     ("V056", "b"): "claim and evidence are in different languages",
     ("V078", "b"): "opposite advice in words that share nothing",

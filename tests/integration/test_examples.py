@@ -29,10 +29,13 @@ def test_plain_callable(tmp_path):
 def test_streaming_chat(tmp_path):
     shown = _run("streaming_chat.py", tmp_path)
     assert "20 minutes" not in shown
-    assert shown.splitlines()[0].split() == (
-        "Line 4 runs from the harbour to the airport. The ride takes 35 minutes. "
-        "A single ticket for line 4 costs 3.20 euro."
-    ).split()
+    assert (
+        shown.splitlines()[0].split()
+        == (
+            "Line 4 runs from the harbour to the airport. The ride takes 35 minutes. "
+            "A single ticket for line 4 costs 3.20 euro."
+        ).split()
+    )
     assert "(accepted, 2 attempts, repaired by: continued)" in shown
 
 

@@ -259,7 +259,7 @@ async def test_an_empty_attempt_is_followed_by_a_good_one():
 OUT_OF_RANGE: dict[str, list[Any]] = {
     "formula": ["", "magic", None, 1],
     "delta": [-0.01, 1.01, float("nan"), float("inf"), "0.5", None, True],
-    "lexical_weight": [-0.1, 4.1, float("nan"), None, "1", False],
+    "lexical_weight": [-0.1, 4.1, float("nan"), "1", False],
     "strict_threshold": [-0.1, 1.1, float("nan"), "0.7", True],
     "max_attempts": [0, -1, 11, 2.0, "3", None, True],
     "release": ["", "stream", None, 3],

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from guardrail import Verifier
 from guardrail.cli import main
 from guardrail.evaluation.replay import WEAKEST_FIRST
 
@@ -118,8 +119,8 @@ def test_quality_as_json_has_the_figures_by_set_and_task(folder, capsys):
     shown = capsys.readouterr()
     assert shown.err == ""
     found = json.loads(shown.out)
-    assert found.keys() == {"policy", "scorer", "delta", "sets"}
-    assert (found["policy"], found["scorer"]) == ("balanced", "lexical")
+    assert found.keys() == {"policy", "scorer", "delta", "detection_delta", "sets"}
+    assert (found["policy"], found["scorer"]) == ("balanced", Verifier().scorer)
     assert list(found["sets"]) == ["a_name_of_more_than_24_columns", "tasks"]
     assert all(row.keys() == {*FIGURES, "by_task"} for row in found["sets"].values())
     assert found["sets"]["tasks"]["by_task"].keys() == {"QA"}

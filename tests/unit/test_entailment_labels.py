@@ -124,15 +124,17 @@ def test_label_map_size():
     ("positions", "expected"),
     [
         ([2], 0.5),
-        ([2, 3], 0.75),  # the mean of the two highest
-        ([1, 2, 3], 0.75),
+        ([2, 3], 0.75),
         ([1, 3], 0.5),
         ([0, 3], 1.0),
+        ([0, 1, 3], 2 / 3),
+        ([0, 2, 3, 5], 0.75),
+        ([0, 1, 2, 3, 5], 0.75),  # the mean of the four highest
         ([], None),
     ],
 )
 def test_the_least_supported_words_count(positions, expected):
-    (found,) = unsupported_probability([[800.0, -800.0, 0.0, 800.0, math.nan]], [positions])
+    (found,) = unsupported_probability([[800.0, -800.0, 0.0, 800.0, math.nan, 0.0]], [positions])
     assert found == expected
 
 
@@ -143,3 +145,28 @@ def test_words_that_are_no_table_of_numbers_are_an_error(outputs):
     with pytest.raises(ScoringError, match="words") as caught:
         unsupported_probability(outputs, [[0, 1]], scorer="m")
     assert caught.value.scorer == "m"
+
+
+@given(
+    hnp.arrays(np.float32, (5, 12), elements=st.floats(-90, 90, width=32)),
+    st.lists(st.lists(st.integers(0, 11), unique=True), min_size=5, max_size=5),
+)
+def test_the_words_of_a_batch_are_those_of_its_rows(logits, positions):
+    found = unsupported_probability(logits, positions)
+    for row, own, value in zip(logits.astype(np.float64), positions, found, strict=True):
+        expected = (1 / (1 + np.exp(-np.sort(row[own])[-4:]))).mean() if own else None
+        assert value == (None if expected is None else pytest.approx(float(expected), abs=1e-12))
+
+
+@pytest.mark.parametrize("at", range(5))
+@pytest.mark.parametrize(("bad", "fails"), [(math.nan, True), (math.inf, True), (-math.inf, False)])
+def test_a_bad_logit_is_an_error_wherever_it_stands(at, bad, fails):
+    logits = [0.0] * 5
+    logits[at] = bad
+    if fails:
+        with pytest.raises(ScoringError, match="NaN or infinity for words"):
+            unsupported_probability([logits], [range(5)])
+    else:  # it is lower than the four that are used
+        assert unsupported_probability([logits], [range(5)]) == [0.5]
+    others = [position for position in range(5) if position != at]
+    assert unsupported_probability([logits], [others]) == [0.5]

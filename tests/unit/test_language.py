@@ -6,6 +6,7 @@ import timeit
 
 import pytest
 
+from guardrail.text import language
 from guardrail.text.language import MIN_WORDS, language_of
 
 ITALIAN = [
@@ -285,3 +286,36 @@ def test_the_work_is_bounded():
 )
 def test_no_text_takes_long(text: str):
     assert min(timeit.repeat(lambda: language_of(text), number=1, repeat=5)) < 0.01
+
+
+@pytest.mark.parametrize(
+    "sign", ["`x`", "a@b", "a\\b", "a_b", "a:/b", "a/b", "a.b", "ü.1", "1/2", "/", ".", "a. b", ":", "`"]
+)
+def test_what_is_no_prose_is_never_overlooked(sign: str):
+    for text in (sign, f"The door {sign} is open.", f"La porta {sign}, è aperta"):
+        found = bool(language._NOT_PROSE_SIGN.search(text))
+        assert found or language._NOT_PROSE.sub(" ", text) == text
+
+
+@pytest.mark.parametrize("text", ["don't o'clock' re-open - x", "a1b2 _c", "A-b-c'd", "dell'arte"])
+def test_ascii_words_are_words(text: str):
+    assert language._ASCII_WORD.findall(text) == language._WORD.findall(text)
+
+
+def test_every_hint_is_one_of_any():
+    for word in (
+        "nazione",
+        "straße",
+        "forêt",
+        "niño",
+        "ações",
+        "lijkheid",
+        "și",
+        "mąż",
+        "på",
+        "æble",
+        "città",
+        "dessa",
+    ):
+        hinted = any(pattern.search(word) for pattern in language._HINT_PATTERNS.values())
+        assert bool(language._ANY_HINT.search(word)) is hinted

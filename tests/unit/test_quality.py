@@ -16,12 +16,10 @@ from guardrail.evaluation.quality import NO_CLAIM, QualityReport, answer_score, 
 from guardrail.policy import BALANCED
 from guardrail.scoring.verifier import Verifier
 from guardrail.testing import FakeEntailment
-from guardrail.types import VerdictLabel
 
 CONTEXT = "The desk opens at ten. Entry is free on Mondays."
 TRUE, FALSE, SILENT = "The desk opens at ten.", "The desk opens at nine.", "Elephants enjoy warm puddles."
-LABELS = st.sampled_from(list(VerdictLabel))
-CLAIMS = st.lists(st.tuples(LABELS, st.floats(0, 1)), max_size=5)
+CLAIMS = st.lists(st.tuples(st.booleans(), st.floats(0, 1)), max_size=5)
 
 
 @pytest.fixture
@@ -51,10 +49,10 @@ def test_an_answer_ranks_by_its_worst_claim(first, second):
 
 
 @given(CLAIMS.filter(bool))
-def test_contradicted_ranks_above_everything_and_no_claim_below(claims):
+def test_what_is_stopped_at_any_delta_ranks_above_everything_and_no_claim_below(claims):
     score = answer_score(claims)
     assert NO_CLAIM == answer_score([]) < score
-    if any(label is VerdictLabel.CONTRADICTED for label, _ in claims):
+    if any(vetoed for vetoed, _ in claims):
         assert score > 1
     else:
         assert score == max(delta_r for _, delta_r in claims)

@@ -24,11 +24,15 @@ class Calibration:
         bias: Intercept.
         entailment: a, weight of the class.
         unsupported: b, weight of the most unsupported words; where a model does not judge them, they count as even.
+        missing_value: By how much a value that is missing from the evidence lowers the log-odds of N.
+        lexical_weight: Exponent on ROUGE-L in ΔR that goes with it.
     """
 
     bias: float
     entailment: float
     unsupported: float = 0.0
+    missing_value: float = 4.0
+    lexical_weight: float = 0.05
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], *, model_id: str) -> Calibration | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from guardrail.errors import ModelLoadError, ScoringError
 from guardrail.protocols import Pair
@@ -32,6 +32,28 @@ class PairOutputs:
     unsupported: Sequence[float | None] | None = None
 
 
+class Window(Pair):
+    """A pair that fits the model, with the tokens that it was measured by. It equals the pair without them.
+
+    Args:
+        premise: The evidence, or a slice of it.
+        hypothesis: The claim.
+        tokens: What :meth:`PairModel.offsets` returned for the one and the other, so that no text is tokenised twice.
+
+    Example:
+        >>> Window("a", "b", ([(0, 1)], [(0, 1)])) == Pair("a", "b")
+        True
+    """
+
+    tokens: tuple[Any, Any]
+
+    def __new__(cls, premise: str, hypothesis: str, tokens: tuple[Any, Any]) -> Window:
+        """A pair with its tokens."""
+        window = super().__new__(cls, premise, hypothesis)
+        window.tokens = tokens
+        return window
+
+
 class PairModel(Protocol):
     """What a concrete model has to offer."""
 
@@ -40,7 +62,7 @@ class PairModel(Protocol):
         ...
 
     def forward(self, pairs: Sequence[Pair]) -> PairOutputs:
-        """Outputs for one batch of pairs that fit."""
+        """Outputs for one batch of pairs that fit; those that were planned are a :class:`Window`."""
         ...
 
 
@@ -72,12 +94,12 @@ class Plan:
     """How pairs are scored.
 
     Attributes:
-        windows: Per pair its windows, each a pair that fits the model; none for a pair with a blank text.
+        windows: Per pair its windows; none for a pair with a blank text.
         batches: Every window once, in batches of similar length.
     """
 
-    windows: Mapping[Pair, Sequence[Pair]]
-    batches: Sequence[Sequence[Pair]]
+    windows: Mapping[Pair, Sequence[Window]]
+    batches: Sequence[Sequence[Window]]
 
 
 def plan(model: PairModel, limits: ModelLimits, pairs: Sequence[Pair], *, scorer: str) -> Plan:
@@ -95,24 +117,26 @@ def plan(model: PairModel, limits: ModelLimits, pairs: Sequence[Pair], *, scorer
     Raises:
         ScoringError: If a claim is too long, or the tokeniser fails.
     """
-    counts: dict[str, int] = {}
+    known: dict[str, Offsets] = {}
 
-    def count(text: str) -> int:
-        if text not in counts:
-            counts[text] = len(model.offsets(text))
-        return counts[text]
+    def tokens(text: str) -> Offsets:
+        if text not in known:
+            known[text] = model.offsets(text)
+        return known[text]
 
-    windows: dict[Pair, Sequence[Pair]] = {}
-    lengths: dict[Pair, int] = {}
+    windows: dict[Pair, Sequence[Window]] = {}
+    lengths: dict[Window, int] = {}
     room = limits.max_tokens - limits.special_tokens
     with _failures_named(scorer):
         for premise, hypothesis in pairs:
-            texts: Sequence[str] = ()
+            own: list[Window] = []
             if premise.strip() and hypothesis.strip():
-                fits = count(premise) + count(hypothesis) <= room
-                texts = [premise] if fits else text_windows(premise, count(hypothesis), model.offsets, room)
-            windows[Pair(premise, hypothesis)] = [Pair(text, hypothesis) for text in texts]
-            lengths |= {Pair(text, hypothesis): count(text) + count(hypothesis) for text in texts}
+                claim = tokens(hypothesis)
+                fits = len(tokens(premise)) + len(claim) <= room
+                texts = [premise] if fits else text_windows(premise, len(claim), tokens, room)
+                own = [Window(text, hypothesis, (tokens(text), claim)) for text in texts]
+                lengths |= {window: len(tokens(window.premise)) + len(claim) for window in own}
+            windows[Pair(premise, hypothesis)] = own
     return Plan(windows=windows, batches=_batches(lengths, limits))
 
 
@@ -186,8 +210,8 @@ def warm_up(model: PairModel, limits: ModelLimits, *, scorer: str) -> None:
         raise ModelLoadError(f"{scorer} was loaded but cannot score: {error}", scorer=scorer) from error
 
 
-def _batches(lengths: Mapping[Pair, int], limits: ModelLimits) -> list[list[Pair]]:
-    batches: list[list[Pair]] = []
+def _batches(lengths: Mapping[Window, int], limits: ModelLimits) -> list[list[Window]]:
+    batches: list[list[Window]] = []
     shortest = 0
     for window, tokens in sorted(lengths.items(), key=lambda item: item[1]):
         rows = len(batches[-1]) + 1 if batches else 0

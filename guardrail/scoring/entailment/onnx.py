@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,12 @@ from guardrail.errors import ConfigurationError, MissingExtraError, ModelLoadErr
 from guardrail.protocols import Entailment, Pair
 from guardrail.scoring.entailment.cache import DEFAULT_ENTRIES
 from guardrail.scoring.entailment.calibration import Calibration
-from guardrail.scoring.entailment.forward import ModelLimits, PairOutputs, warm_up
+from guardrail.scoring.entailment.forward import ModelLimits, PairOutputs, Window, warm_up
 from guardrail.scoring.entailment.labels import probability, resolve_labels, unsupported_probability
 from guardrail.scoring.entailment.lexical import LexicalEntailment
 from guardrail.scoring.entailment.local import LocalEntailment
 from guardrail.scoring.entailment.modelfiles import check_file, check_model_directory, read_json
-from guardrail.scoring.entailment.windows import Offsets, max_positions
+from guardrail.scoring.entailment.windows import max_positions
 from guardrail.scoring.entailment.worker import ScoringWorker
 
 if TYPE_CHECKING:  # numpy costs 50 ms at import: only for those who have a model
@@ -80,6 +81,20 @@ class OnnxEntailment(LocalEntailment):
         return self._languages
 
     @property
+    def missing_log_odds(self) -> float | None:
+        """By how much a missing value lowers the log-odds of N; ``None`` without calibration or before loading."""
+        return self._calibration.missing_value if self._calibration else None
+
+    @property
+    def lexical_weight(self) -> float | None:
+        """Exponent on ROUGE-L that its calibration goes with; ``None`` without calibration or before loading."""
+        return self._calibration.lexical_weight if self._calibration else None
+
+    @property
+    def _calibration(self) -> Calibration | None:
+        return self._loaded[1].calibration if self._loaded else None
+
+    @property
     def detection_delta(self) -> float | None:
         """ΔR above which an answer is best called hallucinated; ``None`` if it does not say, or before it is loaded."""
         return self._detection_delta
@@ -140,6 +155,7 @@ class _OnnxModel:
         self._tokenizer = _load(directory / "tokenizer.json", lambda path: Tokenizer.from_file(str(path)))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
+        self._template = _Template.of(self._tokenizer, directory / "tokenizer.json")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
@@ -167,36 +183,126 @@ class _OnnxModel:
     def special_tokens(self) -> int:
         return int(self._tokenizer.num_special_tokens_to_add(True))
 
-    def offsets(self, text: str) -> Offsets:
-        offsets: Offsets = self._tokenizer.encode(text, add_special_tokens=False).offsets
-        return offsets
-
-    def forward(self, pairs: Sequence[Pair]) -> PairOutputs:
+    def offsets(self, text: str) -> _Tokens:
         # One by one: encode_batch has threads of its own, for a handful of short texts, which do not survive a fork.
-        encodings = [self._tokenizer.encode(premise, hypothesis) for premise, hypothesis in pairs]
+        return _Tokens(self._tokenizer.encode(text, add_special_tokens=False))
+
+    def feed(self, pairs: Sequence[Pair]) -> tuple[dict[str, NDArray[Any]], list[range]]:
+        """The inputs of the graph for a batch, and where each claim stands in its row."""
+        rows = [self._template.join(*self._tokens(pair)) for pair in pairs]
         columns = {
-            "input_ids": (self._pad_id, [e.ids for e in encodings]),
-            "attention_mask": (0, [e.attention_mask for e in encodings]),
-            "token_type_ids": (0, [e.type_ids for e in encodings]),
+            "input_ids": (self._pad_id, [row.ids for row in rows]),
+            "attention_mask": (0, [[1] * len(row.ids) for row in rows]),
+            "token_type_ids": (0, [row.types for row in rows]),
         }
         feed = {name: _padded(*columns[name], dtype) for name, dtype in self._dtypes.items()}
+        return feed, [row.claim for row in rows]
+
+    def forward(self, pairs: Sequence[Pair]) -> PairOutputs:
+        feed, claims = self.feed(pairs)
         outputs = self._session.run(None, feed)
         if self._unsupported is None:
             return PairOutputs(classes=outputs[0])
-        # The second sequence by its number and not by its token type, which some families of models do not have;
-        # special tokens have no number.
-        claims = [[at for at, number in enumerate(e.sequence_ids) if number == 1] for e in encodings]
         words = unsupported_probability(outputs[self._unsupported], claims, scorer=self._model_id)
         return PairOutputs(classes=outputs[0], unsupported=words)
 
+    def _tokens(self, pair: Pair) -> tuple[list[int], list[int]]:
+        texts: Iterable[_Tokens] = pair.tokens if isinstance(pair, Window) else map(self.offsets, pair)
+        premise, hypothesis = texts
+        return premise.ids, hypothesis.ids
 
-def _padded(pad: int, rows: Sequence[Sequence[int]], dtype: Any) -> NDArray[Any]:
+
+class _Tokens:
+    """The tokens of one text. Their offsets are made when they are asked for: few texts are cut."""
+
+    def __init__(self, encoding: Any) -> None:
+        self._encoding = encoding
+
+    def __len__(self) -> int:
+        return len(self._encoding)
+
+    def __getitem__(self, at: int) -> tuple[int, int]:
+        return self._offsets[at]
+
+    @cached_property
+    def ids(self) -> list[int]:
+        ids: list[int] = self._encoding.ids
+        return ids
+
+    @cached_property
+    def _offsets(self) -> list[tuple[int, int]]:
+        offsets: list[tuple[int, int]] = self._encoding.offsets
+        return offsets
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The tokens of a pair, special tokens included, and where the claim stands among them."""
+
+    ids: list[int]
+    types: list[int]
+    claim: range
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """What a tokeniser puts around two texts, so that texts that are tokens already need not be tokenised again.
+
+    Every post-processor of tokenizers puts the same special tokens before, between and behind the two, and gives all
+    tokens of a text the same type: that is read from one pair and seen to hold for another.
+    """
+
+    texts: tuple[int, int]  # 0 premise, 1 claim, in their order
+    types: tuple[int, int]  # of premise and claim
+    special: tuple[tuple[list[int], list[int]], ...]  # before, between, behind: tokens and their types
+
+    @classmethod
+    def of(cls, tokenizer: Any, path: Path) -> _Template:
+        """Read the template of a tokeniser.
+
+        Raises:
+            ModelLoadError: If it is of another kind.
+        """
+        whole = tokenizer.encode("a", "a a")
+        numbers = whole.sequence_ids
+        order = tuple(dict.fromkeys(number for number in numbers if number is not None))
+        if sorted(order) == [0, 1]:
+            starts = [numbers.index(text) for text in order]
+            ends = [start + numbers.count(text) for start, text in zip(starts, order, strict=True)]
+            between = zip([0, *ends], [*starts, len(numbers)], strict=True)
+            template = cls(
+                texts=(order[0], order[1]),
+                types=(whole.type_ids[numbers.index(0)], whole.type_ids[numbers.index(1)]),
+                special=tuple((whole.ids[start:end], whole.type_ids[start:end]) for start, end in between),
+            )
+            if all(template._agrees(tokenizer, *pair) for pair in (("a", "a a"), ("a b c", "a"))):
+                return template
+        raise ModelLoadError(f"{path} does not join premise and claim with nothing but special tokens around them")
+
+    def join(self, premise: list[int], claim: list[int]) -> _Row:
+        """Put two texts together."""
+        texts = (premise, claim)
+        ids, types = list(self.special[0][0]), list(self.special[0][1])
+        at = range(0)
+        for text, (special_ids, special_types) in zip(self.texts, self.special[1:], strict=True):
+            if text == 1:
+                at = range(len(ids), len(ids) + len(claim))
+            ids += texts[text] + special_ids
+            types += [self.types[text]] * len(texts[text]) + special_types
+        return _Row(ids, types, at)
+
+    def _agrees(self, tokenizer: Any, premise: str, claim: str) -> bool:
+        whole = tokenizer.encode(premise, claim)
+        row = self.join(*(tokenizer.encode(text, add_special_tokens=False).ids for text in (premise, claim)))
+        own = [at for at, number in enumerate(whole.sequence_ids) if number == 1]
+        return (row.ids, row.types, list(row.claim)) == (whole.ids, whole.type_ids, own)
+
+
+def _padded(pad: int, rows: Sequence[list[int]], dtype: Any) -> NDArray[Any]:
     import numpy as np
 
-    table = np.full((len(rows), max(map(len, rows))), pad, dtype=dtype)
-    for i, row in enumerate(rows):
-        table[i, : len(row)] = row
-    return table
+    width = max(map(len, rows))
+    return np.array([row + [pad] * (width - len(row)) for row in rows], dtype=dtype)
 
 
 def _load(path: Path, open_file: Any) -> Any:

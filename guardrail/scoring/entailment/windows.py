@@ -6,13 +6,23 @@ a premise that does not fit becomes several windows, and a claim that leaves no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from guardrail.errors import ScoringError
 
-Offsets = Sequence[tuple[int, int]]
-"""Start and end of each token in its text, in code points, special tokens left out."""
+
+class Offsets(Protocol):
+    """Start and end of each token in its text, in code points, special tokens left out: a list of pairs, say."""
+
+    def __len__(self) -> int:
+        """Number of tokens."""
+        ...
+
+    def __getitem__(self, at: int, /) -> tuple[int, int]:
+        """Start and end of one token."""
+        ...
+
 
 MIN_PREMISE_TOKENS = 16
 """A window with less room for the premise than this cannot hold a sentence: the claim counts as too long."""

@@ -23,7 +23,7 @@ def examples(base):
     return PairEncoder(base).encode(toy_pairs())
 
 
-def _loss(rows, *, labels, only, words=None, word_labels=None, weight=0.5) -> float:
+def _loss(rows, *, labels, only, words=None, word_labels=None, claim=None, weight=0.5) -> float:
     import torch
 
     from guardrail.training.network import loss_of
@@ -35,6 +35,7 @@ def _loss(rows, *, labels, only, words=None, word_labels=None, weight=0.5) -> fl
         labels=torch.tensor(labels),
         entailment_only=torch.tensor(only),
         word_labels=torch.tensor(word_labels or none),
+        claim_mask=torch.tensor(claim or [[False] * len(row) for row in word_labels or none]),
         word_weight=weight,
     ).item()
 
@@ -64,6 +65,34 @@ def test_labelled_words_add_their_cross_entropy_with_its_weight():
         weight=0.5,
     )
     assert found == pytest.approx(-math.log(0.7) + 0.5 * -(math.log(0.8) + math.log(0.2)) / 2, abs=1e-6)
+
+
+@pytest.mark.parametrize(("label", "wrong"), [(1, False), (0, True), (2, True)])
+def test_where_no_word_is_labelled_the_least_supported_have_it_against_the_row(label, wrong):
+    high, low = math.log(0.8 / 0.2), math.log(0.1 / 0.9)
+    rows = [_logits(0.2, 0.7, 0.1)]
+    found = _loss(
+        rows,
+        labels=[label],
+        only=[False],
+        words=[[9.0, high, high, high, high, low, 9.0]],
+        word_labels=[[-100] * 7],
+        claim=[[False, True, True, True, True, True, False]],
+    )
+    expected = -math.log((0.2, 0.7, 0.1)[label]) - 0.5 * math.log(0.8 if wrong else 0.2)
+    assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_claim_of_few_words_has_the_mean_of_them():
+    found = _loss(
+        [_logits(0.2, 0.7, 0.1)],
+        labels=[0],
+        only=[True],
+        words=[[math.log(0.8 / 0.2), math.log(0.4 / 0.6), 9.0]],
+        word_labels=[[-100] * 3],
+        claim=[[True, True, False]],
+    )
+    assert found == pytest.approx(-math.log(0.3) - 0.5 * math.log(0.6), abs=1e-5)
 
 
 def test_the_rate_rises_stays_and_falls(base):

@@ -78,6 +78,7 @@ def test_the_schedules_are_those_of_the_shipped_model(recipe):
     assert (first.epochs, first.rate(1187, 2763), recipe.FIRST_STAGE_STEPS) == (1, 1e-4, 1188)
     assert (second.decay_share, second.word_weight) == (0.5, 1.0)
     assert second.rate(1000, 4000) == 1e-4 > second.rate(3000, 4000) > 0
+    assert (recipe.THIRD_STAGE.learning_rate, recipe.THIRD_STAGE.decay_share) == (7e-5, 0.8)
 
 
 def test_missing_data_is_named(recipe, tmp_path):
@@ -87,7 +88,7 @@ def test_missing_data_is_named(recipe, tmp_path):
 
 @pytest.fixture(scope="module")
 def small(recipe, tmp_path_factory):
-    """Both stages in a hundredth of their size."""
+    """All stages in a hundredth of their size."""
     if not DATA.is_dir():
         pytest.skip("the shared data are not here")
     return recipe.build_stages(DATA, tmp_path_factory.mktemp("stages"), scale=0.01)
@@ -95,7 +96,8 @@ def small(recipe, tmp_path_factory):
 
 @pytest.mark.shared_data
 def test_the_stages_hold_what_the_recipe_says(small):
-    first, second, held = (list(read_pairs(path)) for path in (small.first, small.second, small.held_out))
+    paths = (small.first, small.second, small.third, small.held_out)
+    first, second, third, held = (list(read_pairs(path)) for path in paths)
     counts = {file.name: file.pairs for file in small.files}
     assert counts["mnli_dev_matched"] == 98
     assert counts["synthetic_longctx"] == 170
@@ -104,10 +106,13 @@ def test_the_stages_hold_what_the_recipe_says(small):
     marked = [p for p in first if p.source == "ragtruth"]
     assert len(marked) + len(held) == counts["ragtruth (answers)"]
     assert sum(p.source == "ragtruth" for p in second) == 2 * len(marked)
-    assert {(p.premise, p.hypothesis) for p in held}.isdisjoint((p.premise, p.hypothesis) for p in first + second)
+    trained = {(p.premise, p.hypothesis) for p in first + second + third}
+    assert trained.isdisjoint((p.premise, p.hypothesis) for p in held)
     assert not [p for p in second if p.source in ("help", "drop_nli")]
     assert [p for p in first if p.source in ("help", "drop_nli")]
     assert all(p.unsupported == () for p in first if p.label == "entailment")
+    assert {p.unsupported for p in third if p.source == "mnli"} <= {None}
+    assert sum(len(p.premise.split()) <= 45 for p in third) >= 170
 
 
 @pytest.mark.shared_data
@@ -118,7 +123,9 @@ def test_the_recipe_runs_from_data_to_model(small, tmp_path, tmp_path_factory, m
     base = smooth_base(tmp_path_factory)
     lines: list[str] = []
     report = embedded.train_embedded(DATA, tmp_path / "out", base=base, log=lines.append, scale=0.01)
-    assert [line for line in lines if line.startswith("stage")] == ["stage first", "stage second"]
+    assert [line for line in lines if line.startswith("stage")] == [
+        f"stage {name}" for name in ("first", "second", "third")
+    ]
     assert report.before.n == report.after.n > 0
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert "| scone | pairs | 5980 | 25 | 0 | CC0 1.0 |" in card
