@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from guardrail.scoring.entailment.lexical import content_words
 from guardrail.scoring.entailment.worker import ScoringWorker
@@ -19,11 +19,12 @@ from guardrail.types import Clash, EvidenceSpan, Passage
 if TYPE_CHECKING:
     from guardrail.scoring.record_clashes import RecordIndex
 
+T = TypeVar("T")
 _COMMON_SHARE = 0.3
 _MANY_SENTENCES = 60
 _SEPARATE_WINDOWS = 2
 _RELEVANT_SHARE = 0.4
-_indexing = ScoringWorker()
+_reading = ScoringWorker()
 _INLINE_CHARS = 400
 
 
@@ -120,8 +121,15 @@ class EvidenceIndex:
         several threads would keep the interpreter from the loop for several of its turns. A few sentences are indexed
         at once, as the thread would cost more.
         """
-        small = sum(len(passage.text) for passage in passages) <= _INLINE_CHARS
-        return cls(passages) if small else await _indexing.run(cls, passages)
+        return cls(passages) if _is_small(passages) else await _reading.run(cls, passages)
+
+    async def off_loop(self, work: Callable[[], T]) -> T:
+        """Do something that reads the index: in the thread where indexes are built, unless it is a few sentences.
+
+        Args:
+            work: A millisecond or so per claim; of many streams that go on in one turn of the loop they would add up.
+        """
+        return work() if _is_small(self.passages) else await _reading.run(work)
 
     def select(self, claim: str, *, before: str = "", max_words: int = 110, under_label: str = "") -> list[Window]:
         """Choose the evidence for a claim.
@@ -238,6 +246,10 @@ def _records(passages: Sequence[Passage]) -> RecordIndex:
     from guardrail.scoring.record_facts import record_facts
 
     return RecordIndex([fact for passage in passages for fact in record_facts(passage.text, source=passage.id)])
+
+
+def _is_small(passages: Sequence[Passage]) -> bool:
+    return sum(len(passage.text) for passage in passages) <= _INLINE_CHARS
 
 
 def _pieces(text: str) -> tuple[list[tuple[int, int, str]], bool]:

@@ -12,7 +12,7 @@ from guardrail.context import as_passages
 from guardrail.errors import InputError, ScoringError
 from guardrail.policy import Policy, as_policy, decide_answer
 from guardrail.protocols import Pair
-from guardrail.scoring.checks import claim_checks
+from guardrail.scoring.checks import ClaimCheck, claim_checks
 from guardrail.scoring.claims import Preceding, needs_check
 from guardrail.scoring.delta_r import ROUNDING, WindowSignals, delta_r, judge, same_subject
 from guardrail.scoring.entailment import LexicalEntailment, as_entailment, default_entailment
@@ -173,23 +173,23 @@ class Verifier:
         """
         if state is not ContextState.GIVEN:
             return [[] for _ in segments]
-        checks = claim_checks(segments, index, before=before, evidence_words=self.policy.evidence_words)
-        compared = [check.compared(question) for check in checks]
+
+        def compare() -> tuple[list[ClaimCheck], list[list[WindowSignals]]]:
+            checks = claim_checks(segments, index, before=before, evidence_words=self.policy.evidence_words)
+            return checks, [check.compared(question) for check in checks]
+
+        checks, compared = await index.off_loop(compare)
         asked = [self._windows_to_score(found) for found in compared]
         pairs = [check.pair(check.windows[at]) for check, own in zip(checks, asked, strict=True) for at in own]
         scores = iter(await self._score(pairs))
-        # Strict mode caps what is missing, however sure the model is.
-        missing = None if self.policy.strict else getattr(self._declarer, "missing_log_odds", None)
+        missing = None if self.policy.strict else getattr(self._declarer, "missing_log_odds", None)  # strict: a cap
         return [
             list(zip(check.windows, _scored(found, own, scores, missing), strict=True))
             for check, found, own in zip(checks, compared, asked, strict=True)
         ]
 
     def _windows_to_score(self, compared: Sequence[WindowSignals]) -> range:
-        """Which windows the model judges: the joined evidence, and each passage alone where they may disagree.
-
-        A passage alone lacks what others add, so its score says little where nothing disagrees, and costs a pass.
-        """
+        """Which windows the model judges: the joined evidence; each passage alone only where they may disagree."""
         disagree = self.policy.on_conflict == "fail" or any(clash for own in compared for clash in own.clashes)
         return range(len(compared) if disagree else min(1, len(compared)))
 
