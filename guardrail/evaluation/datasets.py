@@ -47,12 +47,22 @@ def read_answers(path: Path) -> Iterator[LabelledAnswer]:
     Raises:
         InputError: If the file cannot be read or a line is not such a row; the message names file and line.
     """
+    for number, line in numbered_lines(path):
+        yield _row(line, path, number)
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a text file, plain or gzipped, that are not blank, with their numbers from 1.
+
+    Raises:
+        InputError: If the file cannot be read.
+    """
     opener = gzip.open if path.suffix == ".gz" else open
     try:
         with opener(path, "rt", encoding="utf-8") as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
-                    yield _row(line, path, number)
+                    yield number, line
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise InputError(f"cannot read {path}: {type(error).__name__}: {error}") from error
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from guardrail.context import as_passages
 from guardrail.errors import InputError
 from guardrail.evaluation.datasets import LabelledAnswer
-from guardrail.scoring.claims import Preceding, claim_of, leans_on_context, needs_check
+from guardrail.scoring.checks import claim_checks
+from guardrail.scoring.claims import Preceding, needs_check
 from guardrail.scoring.evidence import EvidenceIndex
-from guardrail.scoring.markup import plain
 from guardrail.text.segmenter import segment
 from guardrail.training.pairs import NOT_ENTAILMENT, Span, TrainingPair
 from guardrail.types import Segment
@@ -48,23 +48,17 @@ def pairs_of(row: LabelledAnswer, *, source: str = "answers") -> Iterator[Traini
         return
     passages, _ = as_passages(list(row.context))
     index = EvidenceIndex(passages)
-    preceding = Preceding()
-    for piece in pieces:
-        if needs_check(piece):
-            claim = claim_of(piece, preceding, passages=len(passages))
-            before = plain(preceding.text)[-300:] if leans_on_context(claim) else ""
-            room = max(_EVIDENCE_WORDS, len(claim.split()) * 5 // 4)
-            windows = index.select(claim, before=before, max_words=room) if claim else []
-            if windows:
-                touched = [s for s in marked if s[0] < piece.end and piece.start < s[1]]
-                yield TrainingPair(
-                    premise=windows[0].premise,
-                    hypothesis=claim,
-                    label=NOT_ENTAILMENT if touched or whole else "entailment",
-                    source=source,
-                    unsupported=None if whole else _within(piece, claim, touched),
-                )
-        preceding = preceding.after(piece)
+    checks = claim_checks(pieces, index, before=Preceding(), evidence_words=_EVIDENCE_WORDS)
+    for piece, check in zip(pieces, checks, strict=True):
+        if check.windows:
+            touched = [s for s in marked if s[0] < piece.end and piece.start < s[1]]
+            yield TrainingPair(
+                premise=check.windows[0].premise,
+                hypothesis=check.claim,
+                label=NOT_ENTAILMENT if touched or whole else "entailment",
+                source=source,
+                unsupported=None if whole else _within(piece, check.claim, touched),
+            )
 
 
 def _marked(row: LabelledAnswer) -> list[Span]:

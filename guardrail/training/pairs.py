@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from guardrail.errors import InputError
+from guardrail.evaluation.datasets import numbered_lines
 
 LABELS = ("contradiction", "entailment", "neutral")
 """Classes of the model, in the order of its outputs."""
@@ -70,14 +70,8 @@ def read_pairs(path: Path) -> Iterator[TrainingPair]:
     Raises:
         InputError: If the file cannot be read or a line is not such a row; the message names file and line.
     """
-    opener = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rt", encoding="utf-8") as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    yield _pair(line, path, number)
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        raise InputError(f"cannot read {path}: {type(error).__name__}: {error}") from error
+    for number, line in numbered_lines(path):
+        yield _pair(line, path, number)
 
 
 def write_pairs(path: Path, pairs: Iterable[TrainingPair]) -> int:
