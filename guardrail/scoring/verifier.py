@@ -73,8 +73,7 @@ class Verifier:
     @property
     def lexical_weight(self) -> float:
         """The exponent on ROUGE-L: the policy's, or what the model was fitted with, or 0.5."""
-        fitted = getattr(self._declarer, "lexical_weight", None)
-        weights = (self.policy.lexical_weight, fitted, DEFAULT_LEXICAL_WEIGHT)
+        weights = (self.policy.lexical_weight, getattr(self._declarer, "lexical_weight", None), DEFAULT_LEXICAL_WEIGHT)
         return next(weight for weight in weights if weight is not None)
 
     @property
@@ -174,13 +173,14 @@ class Verifier:
         if state is not ContextState.GIVEN:
             return [[] for _ in segments]
 
-        def compare() -> tuple[list[ClaimCheck], list[list[WindowSignals]]]:
+        def prepare() -> tuple[list[ClaimCheck], list[list[WindowSignals]], list[range], list[Pair]]:
             checks = claim_checks(segments, index, before=before, evidence_words=self.policy.evidence_words)
-            return checks, [check.compared(question) for check in checks]
+            compared = [check.compared(question) for check in checks]
+            asked = [self._windows_to_score(found) for found in compared]
+            pairs = [check.pair(check.windows[at]) for check, own in zip(checks, asked, strict=True) for at in own]
+            return checks, compared, asked, pairs
 
-        checks, compared = await index.off_loop(compare)
-        asked = [self._windows_to_score(found) for found in compared]
-        pairs = [check.pair(check.windows[at]) for check, own in zip(checks, asked, strict=True) for at in own]
+        checks, compared, asked, pairs = await index.off_loop(prepare)
         scores = iter(await self._score(pairs))
         missing = None if self.policy.strict else getattr(self._declarer, "missing_log_odds", None)  # strict: a cap
         return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -12,6 +12,7 @@ from guardrail.scoring.clashes import find_clashes
 from guardrail.scoring.markup import plain
 from guardrail.text.segmenter import segment
 from guardrail.text.tokens import tokens
+from tests.field_cases import built
 
 _FILE = Path(__file__).resolve().parents[3] / "shared" / "cases" / "cases.dev.jsonl"
 
@@ -40,13 +41,6 @@ class Row(NamedTuple):
     question: str | None
 
 
-def _built(value: Any) -> Any:
-    """Expand the cases' notation for long inputs: an expression over text and ``range``."""
-    if isinstance(value, dict):
-        return eval(value["build"], {"__builtins__": {"range": range}})
-    return value
-
-
 def _rows() -> list[Row]:
     if not _FILE.parent.is_dir():
         return []
@@ -54,7 +48,7 @@ def _rows() -> list[Row]:
     for case in map(json.loads, _FILE.read_text(encoding="utf-8").splitlines()):
         if case["kind"] != "verdict":
             continue
-        contexts = _built(case["input"]["contexts"]) or []
+        contexts = built(case["input"]["contexts"]) or []
         sentences = list(dict.fromkeys(s.body for text in contexts if text for s in segment(text) if s.body))
         for answer, expected in case["expected"].items():
             for text, label in expected.get("sentences", ()):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from guardrail import Verification, Verifier
 from guardrail.policy import Policy, as_policy
+from tests.field_cases import built
 
 _FILE = Path(__file__).resolve().parents[3] / "shared" / "cases" / "cases.dev.jsonl"
 _MOST_FALSE_REJECTS = 0.10
@@ -49,13 +50,6 @@ class Row(NamedTuple):
         return f"{self.case}.{self.answer}"
 
 
-def _built(value: Any) -> Any:
-    """Expand the cases' notation for long inputs: an expression over text and ``range``."""
-    if isinstance(value, dict):
-        return eval(value["build"], {"__builtins__": {"range": range}})
-    return value
-
-
 def _rows() -> list[Row]:
     if not _FILE.parent.is_dir():
         return []
@@ -70,8 +64,8 @@ def _rows() -> list[Row]:
                 case=case["id"],
                 answer=answer,
                 hard=bool(case.get("hard")),
-                text=_built(given["answers"][answer]),
-                contexts=_built(given["contexts"]) or [],
+                text=built(given["answers"][answer]),
+                contexts=built(given["contexts"]) or [],
                 question=given.get("question"),
                 outcomes={"balanced": outcome, "strict": expected.get("strict", outcome)},
                 labels=tuple(label for _, label in expected.get("sentences", ())),
