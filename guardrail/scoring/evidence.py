@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,6 +25,10 @@ _COMMON_SHARE = 0.3
 _MANY_SENTENCES = 60
 _SEPARATE_WINDOWS = 2
 _RELEVANT_SHARE = 0.4
+_SAID_AGAIN = 0.3
+"""What a word of the claim is still worth after a chosen sentence has it: a second sentence about the same thing adds
+less than a first one about the rest of the claim."""
+_MOST_CONSIDERED = 60
 _reading = ScoringWorker()
 _INLINE_CHARS = 400
 
@@ -110,7 +115,7 @@ class EvidenceIndex:
         span = EvidenceSpan(passage_id=passage.id, start=start, end=end, text=passage.text[start:end])
         count = max(1, len(said.split()))
         self.sentences.append(Sentence(index=index, span=span, said=plain(said), words=words, count=count))
-        for word in set(words):
+        for word in {stem(word) for word in words}:
             self._postings[word].append(index)
 
     @classmethod
@@ -145,23 +150,24 @@ class EvidenceIndex:
             window for each of the best passages alone, so that one passage cannot silence another. Empty if the
             context has no sentence at all.
 
-        The cost is linear in the claim and in the sentences that share a word with it.
+        The cost is linear in the claim and in the sentences that share a word with it, but for a logarithm.
         """
         if not self.sentences:
             return []
-        scores = self._scores(claim, before)
+        weights = self._weights(claim, before)
+        shared = self._shared(weights)
+        if not shared:
+            return self._objected([self._window(range(min(3, len(self.sentences))), max_words)], claim, under_label)
+        windows = [self._window(self._covering(shared, weights), max_words)]
+        scores = {i: self._gain(i, words, weights) for i, words in shared.items()}
         ranked = sorted(scores, key=lambda i: (-scores[i], i))
-        if not ranked:
-            ranked = list(range(min(3, len(self.sentences))))
-        windows = [self._window(ranked, max_words)]
-        best = scores.get(ranked[0], 0.0)
-        relevant = [i for i in ranked if scores.get(i, 0.0) >= best * _RELEVANT_SHARE]
-        by_passage: dict[str, list[int]] = defaultdict(list)
-        for i in relevant:
-            by_passage[self.sentences[i].span.passage_id].append(i)
+        by_passage: dict[str, dict[int, list[str]]] = defaultdict(dict)
+        for i in ranked:
+            if scores[i] >= scores[ranked[0]] * _RELEVANT_SHARE:
+                by_passage[self.sentences[i].span.passage_id][i] = shared[i]
         if len(by_passage) > 1:
             best_passages = list(by_passage.values())[: _SEPARATE_WINDOWS + 1]
-            windows += [self._window(own, max_words // 2) for own in best_passages]
+            windows += [self._window(self._covering(own, weights), max_words // 2) for own in best_passages]
         return self._objected(_distinct(windows), claim, under_label)
 
     def _objected(self, windows: list[Window], claim: str, under_label: str) -> list[Window]:
@@ -204,21 +210,47 @@ class EvidenceIndex:
             return False
         return any(wanted < content_words(s.said) for s in self.sentences)
 
-    def _scores(self, claim: str, before: str) -> dict[int, float]:
-        wanted: dict[str, float] = dict.fromkeys(tokens(before), 0.5) if before else {}
-        wanted.update(dict.fromkeys(tokens(claim), 1.0))
-        scores: dict[int, float] = defaultdict(float)
+    def _weights(self, claim: str, before: str) -> dict[str, float]:
+        """What each stem of the claim is worth; words that stand in most of a large context tell nothing apart."""
+        wanted: dict[str, float] = {stem(word): 0.5 for word in tokens(before)} if before else {}
+        wanted.update((stem(word), 1.0) for word in tokens(claim))
         total = len(self.sentences)
-        for word, weight in wanted.items():
-            found = self._postings.get(word, ())
-            if total > _MANY_SENTENCES and len(found) > _COMMON_SHARE * total:
+        return {
+            word: weight * self._idf[word]
+            for word, weight in wanted.items()
+            if word in self._idf and not (total > _MANY_SENTENCES and len(self._postings[word]) > _COMMON_SHARE * total)
+        }
+
+    def _shared(self, weights: Iterable[str]) -> dict[int, list[str]]:
+        """Per sentence, the stems that it shares with the claim; sentences without any are left out."""
+        shared: dict[int, list[str]] = defaultdict(list)
+        for word in weights:
+            for index in self._postings[word]:
+                shared[index].append(word)
+        return shared
+
+    def _gain(self, index: int, words: Iterable[str], weights: Mapping[str, float]) -> float:
+        return sum(weights[word] for word in words) / (1.0 + 0.01 * len(self.sentences[index].words))
+
+    def _covering(self, shared: Mapping[int, Sequence[str]], weights: Mapping[str, float]) -> Iterator[int]:
+        """Sentences, each time the one that adds most to those before it.
+
+        Gains only fall as words are covered, so the top of a heap is current if nothing was chosen since it was pushed
+        (lazy evaluation; Minoux 1978): a few evaluations per choice instead of one per sentence.
+        """
+        left = dict(weights)
+        heap = [(-self._gain(index, words, left), index, 0) for index, words in shared.items()]
+        heapq.heapify(heap)
+        chosen = 0
+        while heap and chosen < _MOST_CONSIDERED:
+            _, index, known = heapq.heappop(heap)
+            if known < chosen:
+                heapq.heappush(heap, (-self._gain(index, shared[index], left), index, chosen))
                 continue
-            gain = weight * self._idf.get(word, 0.0)
-            for index in found:
-                scores[index] += gain
-        for index in scores:
-            scores[index] /= 1.0 + 0.01 * len(self.sentences[index].words)
-        return scores
+            yield index
+            chosen += 1
+            for word in shared[index]:
+                left[word] *= _SAID_AGAIN
 
     def _window(self, ranked: Iterable[int], max_words: int) -> Window:
         chosen: list[Sentence] = []
@@ -238,6 +270,16 @@ class EvidenceIndex:
             words=tuple(word for s in ordered for word in s.words),
             twins=tuple(pid for s in chosen for pid in self._twins.get(s.index, ())),
         )
+
+
+def stem(word: str) -> str:
+    """The beginning of a long word, so that its forms find each other.
+
+    Example:
+        >>> stem("cooking") == stem("cooked"), stem("goat")
+        (True, 'goat')
+    """
+    return word[: max(4, len(word) - 3)] if len(word) > 5 else word
 
 
 def _records(passages: Sequence[Passage]) -> RecordIndex:

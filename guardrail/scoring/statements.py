@@ -23,7 +23,7 @@ from guardrail.text.values import Value, compatible, parse_values
 
 _WORD = re.compile(
     r"(?P<cjk>[\u3040-\u30ff\u3400-\u9fff])"
-    r"|(?P<word>(?:non-)?(?:[a-z]++|(?![\u3040-\u30ff\u3400-\u9fff])\w)+(?:'(?:s|t|re|ve|ll|d)\b)?)"
+    r"|(?P<word>(?:(?:non|pre|re)-)?(?:[a-z]++|(?![\u3040-\u30ff\u3400-\u9fff])\w)+(?:'(?:s|t|re|ve|ll|d)\b)?)"
     r"|(?P<stop>[,;:.!?()|\[\]\n—]|(?<=\s)-+(?=\s))"
 )
 _CLAUSE_WORDS = frozenset(
@@ -192,8 +192,7 @@ def _words(folded: str, low: str, values: tuple[Value, ...]) -> list[Word]:
             clause += 0 if in_value else 1
             continue
         text = match.group()
-        if text.startswith("non-"):
-            text = "non" + text[4:]  # "non-stick" is "nonstick"
+        text = text.replace("-", "", 1)  # "non-stick" is "nonstick", "pre-heat" "preheat"
         if text in _CLAUSE_WORDS:
             clause += 1
         words.append(_word(text, start, clause, in_value, kind == "cjk", folded, not words))
@@ -254,6 +253,8 @@ def _negates(words: list[Word], index: int, low: str) -> bool:
     following = words[index + 1].text if index + 1 < len(words) else ""
     if text == "not" and QUANTIFIERS.get(following) == "all":
         return False  # "not all": how many is for the comparison of quantifiers
+    if text == "from" and index and words[index - 1].text == "away":
+        return True  # "store away from heat" and "keep away from heat" alike
     if text == "from":
         return any(w.stem in PREVENTING and w.clause == words[index].clause for w in words[max(0, index - 6) : index])
     if words[index].stem == "prevent" and following not in ("or", "and"):

@@ -119,10 +119,10 @@ def _amount_clash(
             and _same_thing(claim, value, noun, best)
             and not _is_spoken_for(claim, value, best.statement)
         )
-        if not contradicts and _vaguely_given(value, evidence):
+        if _vaguely_given(value, evidence, best.coverage - _BINDING_LEAD if contradicts else 0.0, subject):
             return None
-        return _clash(value, best.value, contradicts=contradicts)
-    if _is_small_count(value) or value.kind is ValueKind.ORDINAL or _vaguely_given(value, evidence):
+        return _clash(value, best.value, contradicts=contradicts and not _spans(value, evidence))
+    if _is_small_count(value) or value.kind is ValueKind.ORDINAL or _vaguely_given(value, evidence, 0.0, subject):
         return None
     return _unit_clash(value, evidence, subject) or _clash(value, None, contradicts=False)
 
@@ -195,8 +195,11 @@ def _nouns(statement: Statement, value: Value) -> set[str]:
 
 
 def _is_universal(claim: Statement, value: Value) -> bool:
+    """Whether a bound is said of everything; "every 5-7 minutes" is only how often."""
     ranged = value.bound is not None or value.high is not None
-    return ranged and any(word.text in _UNIVERSAL for word in claim.words)
+    clause = _clause_of(claim, value)
+    said_of = (word for word in claim.words if word.text in _UNIVERSAL and word.clause == clause)
+    return ranged and any(claim.text[word.start + len(word.text) : value.start].strip() for word in said_of)
 
 
 def _match(value: Value, noun: str, universal: bool, statement: Statement, subject: frozenset[str]) -> _Match | None:
@@ -357,17 +360,26 @@ def _is_only_count(noun: str, match: _Match) -> bool:
     )
 
 
-def _vaguely_given(value: Value, evidence: Sequence[Statement]) -> bool:
-    """Whether the evidence gives the bare number where the claim adds a unit or a noun that says the same."""
+def _spans(value: Value, evidence: Sequence[Statement]) -> bool:
+    """Whether a range only puts together what two sentences give: "20 to 30" and "up to 40"."""
+    if value.high is None:
+        return False
+    ends = [(other.amount, other.high) for statement in evidence for other in statement.values]
+    return any(value.amount in end for end in ends) and any(value.high in end for end in ends)
+
+
+def _vaguely_given(value: Value, evidence: Sequence[Statement], least: float, subject: frozenset[str]) -> bool:
+    """Whether a sentence with that share of the subject gives the bare number, without its unit or noun."""
     if value.kind in (ValueKind.TIME, ValueKind.DATE, ValueKind.WEEKDAY):
         return False
     bare = {
-        other.amount
+        (other.amount, other.high)
         for statement in evidence
+        if not least or _coverage(subject, statement) >= least
         for other in statement.values
         if other.kind is ValueKind.NUMBER and not _noun(statement, other) and other.amount is not None
     }
-    return value.amount in bare and value.kind is ValueKind.QUANTITY
+    return (value.amount, value.high) in bare and value.kind is ValueKind.QUANTITY
 
 
 def _unit_clash(value: Value, evidence: Sequence[Statement], subject: frozenset[str]) -> Clash | None:

@@ -23,6 +23,8 @@ _ALIGNED = 0.75  # share of the claim's other content words that a sentence must
 _QUANTIFIED = 0.6
 _EQUAL = 0.05
 _LOOSE_ALIGNED = 0.99
+_NEAR = 3
+_POSSIBLE = ("may", "might", "can", "could")
 _CONDITIONS = frozenset("if unless until till whether se wenn si".split())
 
 
@@ -90,7 +92,12 @@ def _turned(claim: Statement, statement: Statement) -> tuple[ClashKind, str, str
     if denied_by_both:
         return None
     heads = {word.stem for side in (claim, statement) for word in _heads(side)}
-    opposed = [s for s in claim.stems & statement.stems & heads if claim.signs[s].isdisjoint(statement.signs[s])]
+    open_to_doubt = _conditional(claim) | _conditional(statement) | _only_warned_of(claim, statement)
+    opposed = [
+        s
+        for s in (claim.stems & statement.stems & heads) - open_to_doubt
+        if claim.signs[s].isdisjoint(statement.signs[s]) and _denies_shared(claim, statement, s)
+    ]
     if not opposed or _agrees_by_opposite(claim, statement) or _compares(claim) or _compares(statement):
         return None
     rest = coverage(claim, statement)
@@ -102,6 +109,47 @@ def _heads(statement: Statement) -> list[Word]:
     """The words that are denied outright: what stands under a condition asserts nothing."""
     conditions = _conditions(statement)
     return [w for w in statement.words if w.head and not w.name and w.start < conditions.get(w.clause, w.start + 1)]
+
+
+def _conditional(statement: Statement) -> frozenset[str]:
+    """Stems that stand under a condition: "unless both agree" does not say that they do."""
+    conditions = _conditions(statement)
+    return frozenset(w.stem for w in statement.words if w.start >= conditions.get(w.clause, w.start + 1))
+
+
+def _only_warned_of(claim: Statement, statement: Statement) -> frozenset[str]:
+    """Stems that one side calls possible and the other advises against: "may burn", "take care not to burn"."""
+    found: set[str] = set()
+    for one, other in ((claim, statement), (statement, claim)):
+        advised = _following(one, "not", "to") | _following(one, "avoid")
+        found |= advised & frozenset().union(*(_following(other, modal) for modal in _POSSIBLE))
+    return frozenset(found)
+
+
+def _following(statement: Statement, *texts: str) -> frozenset[str]:
+    """Stems of the first content word after words that follow each other."""
+    words = statement.words
+    found: set[str] = set()
+    for at in range(len(words) - len(texts)):
+        if tuple(word.text for word in words[at : at + len(texts)]) == texts:
+            after = [w for w in words[at + len(texts) :] if w.content and w.clause == words[at].clause]
+            found |= {w.stem for w in after[:1]}
+    return frozenset(found)
+
+
+def _denies_shared(claim: Statement, statement: Statement, stem: str) -> bool:
+    """Whether the two sentences share what stands around a word that one of them denies.
+
+    "Tied to the stem to keep birds away from the seeds" denies nothing of seeds in cloth.
+    """
+    for one, other in ((claim, statement), (statement, claim)):
+        for at, word in enumerate(one.words):
+            if word.stem == stem and word.sign < 0:
+                near = [w for w in one.words[max(0, at - _NEAR) : at + _NEAR + 1] if w.content and w is not word]
+                near = [w for w in near if w.clause == word.clause]
+                if near and not any(w.stem in other.stems for w in near):
+                    return False
+    return True
 
 
 def _conditions(statement: Statement) -> dict[int, int]:

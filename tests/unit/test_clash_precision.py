@@ -221,3 +221,66 @@ def test_mixed_fractions(text: str, amounts: list[str]) -> None:
 )
 def test_values_in_the_notation_of_the_evidence(claim: str, evidence: str, rewritten: str) -> None:
     assert in_evidence_notation(claim, [evidence]) == rewritten
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence", "wrong"),
+    [
+        (  # "every" says how often, not of how many
+            "Bake the tiles for 30-45 minutes, turning the tray every 5-7 minutes.",
+            (
+                "Bake the tiles for 30 to 45 minutes, turning the tray every 5 to 7 minutes.",
+                "Bake mugs for 90 minutes.",
+            ),
+            "Bake the tiles for 50-65 minutes.",
+        ),
+        (  # the unit is written short, or not at all
+            "Add 8 to 12 inches of bark to the bed.",
+            ("Rake the bed, then add 8 to 12 in. of bark.", "Add 2 inches of sand to the bed."),
+            "Add 5 inches of sand to the bed.",
+        ),
+        (  # a range that puts two together
+            "Boil the roots for 20-40 minutes.",
+            ("Boil fresh roots for 20 to 30 minutes.", "Boil dried roots for up to 40 minutes."),
+            "Boil fresh roots for 50 minutes.",
+        ),
+        (
+            "Preheat the kiln to 500 degrees.",
+            ("Pre-heat the kiln to 500 degrees.", "Preheat the kiln to 325 degrees Fahrenheit."),
+            "Preheat the kiln to 410 degrees.",
+        ),
+    ],
+)
+def test_a_value_that_the_evidence_gives_in_other_words(claim: str, evidence: tuple[str, ...], wrong: str) -> None:
+    assert contradictions(claim, *evidence) == []
+    assert [clash.kind for clash in contradictions(wrong, *evidence)] == [ClashKind.VALUE]
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence", "wrong"),
+    [
+        (  # "away from" denies, whatever the verb
+            "Keep the bulbs away from heat until spring.",
+            "Store the bulbs in a sack away from heat until spring.",
+            "Keep the bulbs in heat until spring.",
+        ),
+        (  # what may happen, and the advice to see that it does not
+            "You can use a belt sander, but be careful not to remove too much wood.",
+            "You can use a belt sander, but it might remove too much wood.",
+            "You cannot use a belt sander.",
+        ),
+        (  # "without" and "unless"
+            "It is difficult to cancel the lease without both parties agreeing.",
+            "It is difficult to cancel the lease unless both parties agree.",
+            "It is not difficult to cancel the lease.",
+        ),
+        (  # a denial of something else
+            "Once the seeds are dry, wrap the head in cloth and tie it to the stem.",
+            "Wrap the head in cloth and tie it to the stem to keep birds away from the seeds.",
+            "Never wrap the head in cloth.",
+        ),
+    ],
+)
+def test_a_denial_that_turns_nothing_around(claim: str, evidence: str, wrong: str) -> None:
+    assert contradictions(claim, evidence) == []
+    assert [clash.kind for clash in contradictions(wrong, evidence)] == [ClashKind.NEGATION]

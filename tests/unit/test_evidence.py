@@ -176,3 +176,16 @@ async def test_an_index_is_the_same_in_a_thread() -> None:
     built = await EvidenceIndex.build(passages)
     assert [s.span for s in built.sentences] == [s.span for s in EvidenceIndex(passages).sentences]
     assert len(built.sentences) == 400, "a repetition inside a passage counts once"
+
+
+def test_a_second_sentence_about_the_same_thing_gives_way_to_one_about_the_rest():
+    same = [f"The old mill at the river was sold to the town in 19{n}." for n in range(30, 50)]
+    index = index_of(" ".join([*same, "Marco ran a bakery."]))
+    window = index.select("The old mill at the river was sold in 1932, and Marco ran a bakery.", max_words=40)[0]
+    assert "Marco ran a bakery." in window.premise
+    assert "in 1932." in window.premise
+
+
+def test_forms_of_a_word_find_each_other():
+    index = index_of("Cooks arrive early. " + "Nothing else happened that day. " * 3 + "They were fermenting cabbage.")
+    assert "fermenting" in index.select("Cabbage ferments.", max_words=8)[0].premise
