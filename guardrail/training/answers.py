@@ -15,10 +15,12 @@ from guardrail.text.segmenter import segment
 from guardrail.training.pairs import NOT_ENTAILMENT, Span, TrainingPair
 from guardrail.types import Segment
 
-_EVIDENCE_WORDS = 110
+EVIDENCE_WORDS = 110
 
 
-def pairs_of(row: LabelledAnswer, *, source: str = "answers") -> Iterator[TrainingPair]:
+def pairs_of(
+    row: LabelledAnswer, *, source: str = "answers", evidence_words: int = EVIDENCE_WORDS
+) -> Iterator[TrainingPair]:
     """Cut an answer into claims with their evidence, as the verifier does.
 
     Args:
@@ -26,6 +28,7 @@ def pairs_of(row: LabelledAnswer, *, source: str = "answers") -> Iterator[Traini
             An answer that is labelled as not grounded and has no spans gives a pair only if it makes a single claim:
             of several, nobody knows which one fails.
         source: Name for the pairs.
+        evidence_words: Most words of evidence per claim; the default is what the guard takes.
 
     Yields:
         One pair per claim: entailed, or not entailed if it overlaps a span.
@@ -48,7 +51,7 @@ def pairs_of(row: LabelledAnswer, *, source: str = "answers") -> Iterator[Traini
         return
     passages, _ = as_passages(list(row.context))
     index = EvidenceIndex(passages)
-    checks = claim_checks(pieces, index, before=Preceding(), evidence_words=_EVIDENCE_WORDS)
+    checks = claim_checks(pieces, index, before=Preceding(), evidence_words=evidence_words)
     for piece, check in zip(pieces, checks, strict=True):
         if check.windows:
             touched = [s for s in marked if s[0] < piece.end and piece.start < s[1]]

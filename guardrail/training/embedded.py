@@ -15,6 +15,7 @@ from guardrail.training.publish import TrainingReport, publish, write_card
 from guardrail.training.recipe import (
     FIRST_STAGE,
     FIRST_STAGE_STEPS,
+    FOURTH_STAGE,
     MAX_TOKENS,
     SECOND_STAGE,
     THIRD_STAGE,
@@ -92,6 +93,7 @@ def train_embedded(
     left_out = run(network, "first", first, stages.first, FIRST_STAGE_STEPS)
     left_out += run(network, "second", SECOND_STAGE, stages.second, None)
     left_out += run(network, "third", THIRD_STAGE, stages.third, None)
+    left_out += run(network, "fourth", FOURTH_STAGE, stages.fourth, None)
     report = TrainingReport(
         title="The entailment model that ships with guardrail",
         base=base.name,

@@ -1,10 +1,12 @@
-"""The recipe of the embedded model: three stages of pairs, and how each is trained.
+"""The recipe of the embedded model: four stages of pairs, and how each is trained.
 
 The first stage is broad: published pairs about single sentences and whole paragraphs, statements made by rules, and
 answers that people have marked. The second is near to what the guard sees: the answers twice, claims about records,
 sentences of documents in other words with errors at known places, and some of the first stage, so that it stays known.
 The third repeats a part of both with many short premises, and with word labels only where errors are marked: a source
-that marks none would otherwise teach that every word under a short premise is supported.
+that marks none would otherwise teach that every word under a short premise is supported. The fourth returns to the
+answers: each claim with evidence of three lengths, claims of answers with errors made on purpose, and a little of all
+the rest.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from guardrail.training.data import FileCount
 from guardrail.training.differences import changed_words
 from guardrail.training.loop import Schedule
 from guardrail.training.pairs import Span, TrainingPair, read_pairs, write_pairs
-from guardrail.training.perturb import prose_pairs
+from guardrail.training.perturb import edited_pairs, prose_pairs
 from guardrail.training.record_pairs import record_pairs
 from guardrail.training.sources import ANSWER_SOURCES, PAIR_SOURCES, PROSE_SOURCES, REVIEW_SOURCE
 from guardrail.types import Passage
@@ -34,6 +36,7 @@ FIRST_STAGE_STEPS = 1188
 """The first stage is cut here, at its full learning rate: the second goes on from a network that still moves."""
 SECOND_STAGE = Schedule(learning_rate=1e-4, warmup_share=0.01, decay_share=0.5, word_weight=1.0)
 THIRD_STAGE = Schedule(learning_rate=7e-5, warmup_share=0.03, decay_share=0.8, word_weight=1.0, seed=9)
+FOURTH_STAGE = Schedule(learning_rate=1e-4, warmup_share=0.02, decay_share=0.75, word_weight=1.0, seed=13)
 MAX_TOKENS = 224
 
 _LONG_PREMISE = 115
@@ -44,11 +47,25 @@ _RECORDS = 14_000
 _PROSE_OF_ANSWERS, _PROSE_OF_OTHERS = 6_400, 9_600
 _REPEATED = 34_000
 _THIRD = {"answers": 11_000, "records": 6_000, "prose": 5_000, "short": 17_000, "long": 4_000}
+_FOURTH = {"edited": 18_000, "records": 10_000, "prose": 12_000, "short": 11_000, "long": 10_000}
+_FOURTH_EVIDENCE_WORDS = (90, 110, 130)
+_MORE_RECORDS, _MORE_EDITED = 18_000, 32_000
+_MORE_PROSE_OF_ANSWERS, _MORE_PROSE_OF_OTHERS = 7_000, 12_000
 _SHORT_PREMISE = 45
-_MARKED_SOURCES = ("ragtruth", "records", "prose", "syn_")
+_MARKED_SOURCES = ("ragtruth", "records", "prose", "syn_", "edited")
 _DOCUMENT_WORDS = 80
 _REVIEW_WORDS = range(25, 121)
-_SEEDS = {"first": 11, "first order": 3, "second": 21, "third": 34, "made": 7, "made again": 8}
+_SEEDS = {
+    "first": 11,
+    "first order": 3,
+    "second": 21,
+    "third": 34,
+    "made": 7,
+    "made again": 8,
+    "fourth": 55,
+    "made more": 77,
+}
+_EDIT_SEEDS = (5, 6, 7)
 
 _Scale = Callable[[int], int]
 
@@ -61,6 +78,7 @@ class Stages:
         first: Pairs of the first stage.
         second: Pairs of the second stage.
         third: Pairs of the third stage.
+        fourth: Pairs of the fourth stage.
         held_out: Pairs of every fifth source of the labelled answers, for validation; in no stage.
         files: Counts per source, as for a model card.
     """
@@ -68,6 +86,7 @@ class Stages:
     first: Path
     second: Path
     third: Path
+    fourth: Path
     held_out: Path
     files: Sequence[FileCount]
 
@@ -77,7 +96,8 @@ def build_stages(data_dir: Path, out_dir: Path, *, scale: float = 1.0) -> Stages
 
     Args:
         data_dir: Folder with the files of :mod:`guardrail.training.sources`, as ``NAME.jsonl.gz``.
-        out_dir: Where ``first.jsonl.gz``, ``second.jsonl.gz``, ``third.jsonl.gz`` and ``held_out.jsonl.gz`` go.
+        out_dir: Where ``first.jsonl.gz``, ``second.jsonl.gz``, ``third.jsonl.gz``, ``fourth.jsonl.gz`` and
+            ``held_out.jsonl.gz`` go.
         scale: Share of every number of pairs, in (0, 1]; less than 1 is for trying the recipe out.
 
     Returns:
@@ -112,7 +132,8 @@ def build_stages(data_dir: Path, out_dir: Path, *, scale: float = 1.0) -> Stages
 
     records = list(record_pairs(scaled(_RECORDS), seed=_SEEDS["made"], prose=_reviews(data_dir)))
     files.append(_count("records (invented)", len(records), len(records)))
-    prose = _prose(data_dir, own, scaled)
+    counts = (scaled(_PROSE_OF_ANSWERS), scaled(_PROSE_OF_OTHERS))
+    prose = _prose(data_dir, own, counts, seed=_SEEDS["made"])
     files.append(_count("prose (made from documents)", len(prose), len(prose)))
     rng = random.Random(_SEEDS["second"])
     rng.shuffle(again)
@@ -120,15 +141,25 @@ def build_stages(data_dir: Path, out_dir: Path, *, scale: float = 1.0) -> Stages
     rng.shuffle(second)
 
     third = _third(marked, prose, again, _reviews(data_dir), scaled)
+    fourth = _fourth(data_dir, own, again, scaled)
+    edited = sum(pair.source.startswith("edited") for pair in fourth)
+    files.append(_count("edited (made from answers)", edited, edited))
 
     stages = Stages(
         first=out_dir / "first.jsonl.gz",
         second=out_dir / "second.jsonl.gz",
         third=out_dir / "third.jsonl.gz",
+        fourth=out_dir / "fourth.jsonl.gz",
         held_out=out_dir / "held_out.jsonl.gz",
         files=files,
     )
-    written = ((stages.first, first), (stages.second, second), (stages.third, third), (stages.held_out, held))
+    written = (
+        (stages.first, first),
+        (stages.second, second),
+        (stages.third, third),
+        (stages.fourth, fourth),
+        (stages.held_out, held),
+    )
     for path, pairs in written:
         write_pairs(path, pairs)
     return stages
@@ -145,6 +176,7 @@ def licences() -> dict[str, str]:
         "ragtruth (answers)": ANSWER_SOURCES[0].licence,
         "records (invented)": "none needed; some reviews quote CosmosQA, CC BY 4.0",
         "prose (made from documents)": "as RAGTruth, fm2, synthetic_longctx, xquad and wice",
+        "edited (made from answers)": ANSWER_SOURCES[0].licence,
     }
     return {source.name: source.licence for source in PAIR_SOURCES} | made
 
@@ -199,6 +231,42 @@ def _third(
     return [pair if pair.source.startswith(_MARKED_SOURCES) else replace(pair, unsupported=None) for pair in found]
 
 
+def _fourth(
+    data_dir: Path, answers: Sequence[LabelledAnswer], published: Sequence[TrainingPair], scaled: _Scale
+) -> list[TrainingPair]:
+    seed = _SEEDS["made more"]
+    rng = random.Random(_SEEDS["fourth"])
+    edited: dict[str, TrainingPair] = {}
+    for own_seed in _EDIT_SEEDS:
+        for pair in edited_pairs(answers, count=scaled(_MORE_EDITED), seed=own_seed):
+            edited.setdefault(pair.hypothesis, pair)
+    records = record_pairs(scaled(_MORE_RECORDS), seed=seed, prose=_reviews(data_dir))
+    counts = (scaled(_MORE_PROSE_OF_ANSWERS), scaled(_MORE_PROSE_OF_OTHERS))
+    rest = [_without_guessed_words(pair) for pair in published]
+    short = [pair for pair in rest if len(pair.premise.split()) <= _SHORT_PREMISE]
+    long = [pair for pair in rest if len(pair.premise.split()) > _SHORT_PREMISE]
+    rng.shuffle(short)
+    rng.shuffle(long)
+    found = [
+        pair
+        for words in _FOURTH_EVIDENCE_WORDS
+        for row in answers
+        for pair in pairs_of(row, source="ragtruth", evidence_words=words)
+    ]
+    found += list(edited.values())[: scaled(_FOURTH["edited"])]
+    found += list(records)[: scaled(_FOURTH["records"])]
+    found += _prose(data_dir, answers, counts, seed=seed)[: scaled(_FOURTH["prose"])]
+    found += short[: scaled(_FOURTH["short"])] + long[: scaled(_FOURTH["long"])]
+    rng.shuffle(found)
+    return found
+
+
+def _without_guessed_words(pair: TrainingPair) -> TrainingPair:
+    """The pair without word labels, unless somebody marked its errors or made them."""
+    known = pair.unsupported or pair.source.startswith(_MARKED_SOURCES)
+    return pair if known else replace(pair, unsupported=None)
+
+
 def _published(data_dir: Path, scaled: _Scale) -> tuple[list[TrainingPair], list[TrainingPair], list[FileCount]]:
     """Published pairs in the order of the first stage; those of them that the second repeats; counts."""
     rng = random.Random(_SEEDS["first"])
@@ -219,7 +287,9 @@ def _answers(data_dir: Path, name: str, scaled: _Scale) -> list[LabelledAnswer]:
     return rows[: scaled(len(rows))]
 
 
-def _prose(data_dir: Path, answers: Sequence[LabelledAnswer], scaled: _Scale) -> list[TrainingPair]:
+def _prose(
+    data_dir: Path, answers: Sequence[LabelledAnswer], counts: tuple[int, int], *, seed: int
+) -> list[TrainingPair]:
     """Statements from the contexts of the answers, and from other documents that are long enough."""
     contexts = list(dict.fromkeys(row.context for row in answers))
     documents: dict[str, None] = {}
@@ -227,10 +297,9 @@ def _prose(data_dir: Path, answers: Sequence[LabelledAnswer], scaled: _Scale) ->
         for pair in read_pairs(_file(data_dir, name)):
             if len(pair.premise.split()) >= _DOCUMENT_WORDS:
                 documents[pair.premise] = None
-    seed = _SEEDS["made"]
     made = [
-        *prose_pairs(contexts, count=scaled(_PROSE_OF_ANSWERS), seed=seed),
-        *prose_pairs([[text] for text in documents], count=scaled(_PROSE_OF_OTHERS), seed=seed),
+        *prose_pairs(contexts, count=counts[0], seed=seed),
+        *prose_pairs([[text] for text in documents], count=counts[1], seed=seed),
     ]
     random.Random(seed).shuffle(made)
     return made

@@ -49,7 +49,7 @@ _WEIGHTS = {
     "filler": 5,
     "silence": 2,
 }
-_LABELS = {
+ERROR_LABELS = {
     "value": "contradiction",
     "negation": "contradiction",
     "opposite": "contradiction",
@@ -60,8 +60,8 @@ _LABELS = {
 
 
 @dataclass(slots=True)
-class _Foreign:
-    """What other documents lend."""
+class Foreign:
+    """What other documents lend to errors."""
 
     names: list[str] = field(default_factory=list)
     people: list[str] = field(default_factory=list)
@@ -69,7 +69,7 @@ class _Foreign:
 
 
 @dataclass(slots=True)
-class _Claim:
+class Claim:
     """A faithful draft and the sentences that it says."""
 
     draft: Draft
@@ -99,7 +99,7 @@ def prose_pairs(passages: Sequence[Sequence[str]], *, count: int, seed: int = 7)
     contexts = [tuple(context) for context in passages if any(text.strip() for text in context)]
     if not contexts or count <= 0:
         return
-    foreign = _foreign(rng.sample(contexts, min(_FOREIGN_DOCUMENTS, len(contexts))))
+    foreign = borrow(rng.sample(contexts, min(_FOREIGN_DOCUMENTS, len(contexts))))
     sizes = [min(sum(len(text) for text in context), 6000) for context in contexts]
     made, empty_rounds = 0, 0
     seen: set[str] = set()
@@ -115,8 +115,9 @@ def prose_pairs(passages: Sequence[Sequence[str]], *, count: int, seed: int = 7)
         empty_rounds = empty_rounds + 1 if made == before else 0
 
 
-def _foreign(contexts: Sequence[Sequence[str]]) -> _Foreign:
-    lent = _Foreign()
+def borrow(contexts: Sequence[Sequence[str]]) -> Foreign:
+    """What documents can lend to errors in other documents: names, people, clauses."""
+    lent = Foreign()
     for context in contexts:
         document = read_document(context)
         lent.names.extend(document.names[:12])
@@ -126,7 +127,7 @@ def _foreign(contexts: Sequence[Sequence[str]]) -> _Foreign:
 
 
 def _pairs_of(
-    document: Document, rng: random.Random, foreign: _Foreign, wanted: int, seen: set[str]
+    document: Document, rng: random.Random, foreign: Foreign, wanted: int, seen: set[str]
 ) -> Iterator[TrainingPair]:
     made = 0
     for _ in range(wanted * 3):
@@ -139,7 +140,7 @@ def _pairs_of(
             yield pair
 
 
-def _pair(document: Document, rng: random.Random, foreign: _Foreign) -> TrainingPair | None:
+def _pair(document: Document, rng: random.Random, foreign: Foreign) -> TrainingPair | None:
     if rng.random() < 0.5:
         return _right(document, rng)
     kinds = sorted(_WEIGHTS, key=lambda kind: rng.random() ** (1 / _WEIGHTS[kind]), reverse=True)
@@ -166,37 +167,38 @@ def _right(document: Document, rng: random.Random) -> TrainingPair | None:
     return None
 
 
-def _wrong(kind: str, document: Document, rng: random.Random, foreign: _Foreign) -> TrainingPair | None:
+def _wrong(kind: str, document: Document, rng: random.Random, foreign: Foreign) -> TrainingPair | None:
     for index in _candidates(kind, document, rng, foreign):
         claim = _claim(document, rng, index)
         made = None
         if claim and kind == "removed":
             made = None if leans(claim.draft.text) else removed_source(claim.draft, document, claim.used)
-        elif claim and _err(kind, claim, document, rng, foreign):
+        elif claim and err(kind, claim, document, rng, foreign):
             made = _second(kind, claim, document, rng, foreign)
         if made:
             return made
     return None
 
 
-def _candidates(kind: str, document: Document, rng: random.Random, foreign: _Foreign) -> list[int]:
+def _candidates(kind: str, document: Document, rng: random.Random, foreign: Foreign) -> list[int]:
     """Sentences in which an error of the kind is possible, before anything is reworded."""
     some = rng.sample(document.fit, min(len(document.fit), _LOOKED_AT))
     if kind not in _ANYWHERE:
-        some = [i for i in some if _err(kind, _Claim(Draft(document.sentence(i)), (i,)), document, rng, foreign)]
+        some = [i for i in some if err(kind, Claim(Draft(document.sentence(i)), (i,)), document, rng, foreign)]
     return some[:_CLAIMS]
 
 
-def _second(kind: str, claim: _Claim, document: Document, rng: random.Random, foreign: _Foreign) -> TrainingPair | None:
-    label = _LABELS.get(kind, NOT_ENTAILMENT)
+def _second(kind: str, claim: Claim, document: Document, rng: random.Random, foreign: Foreign) -> TrainingPair | None:
+    label = ERROR_LABELS.get(kind, NOT_ENTAILMENT)
     if kind not in ("link", "join") and rng.random() < 0.15:
         more = rng.choice(("value", "name", "opposite", "stretch", "detail"))
-        if more != kind and _err(more, claim, document, rng, foreign) and _LABELS.get(more) != label:
-            label = "contradiction" if "contradiction" in (label, _LABELS.get(more)) else NOT_ENTAILMENT
+        if more != kind and err(more, claim, document, rng, foreign) and ERROR_LABELS.get(more) != label:
+            label = "contradiction" if "contradiction" in (label, ERROR_LABELS.get(more)) else NOT_ENTAILMENT
     return _finish(claim, document, kind, label)
 
 
-def _err(kind: str, claim: _Claim, document: Document, rng: random.Random, foreign: _Foreign) -> bool:
+def err(kind: str, claim: Claim, document: Document, rng: random.Random, foreign: Foreign) -> bool:
+    """Make an error of a kind in a claim, and mark where; returns whether the claim has a place for it."""
     draft = claim.draft
     simple: dict[str, Callable[[Draft, random.Random], bool]] = {
         "role": swapped_roles,
@@ -231,7 +233,7 @@ def _err(kind: str, claim: _Claim, document: Document, rng: random.Random, forei
     return False
 
 
-def _claim(document: Document, rng: random.Random, index: int) -> _Claim | None:
+def _claim(document: Document, rng: random.Random, index: int) -> Claim | None:
     """A sentence, or two joined ones, in other words."""
     said = document.sentence(index)
     used: tuple[int, ...] = (index,)
@@ -248,7 +250,7 @@ def _claim(document: Document, rng: random.Random, index: int) -> _Claim | None:
             return None
     draft = Draft(said)
     if rng.random() < 0.9:
-        _reword(draft, rng)
+        reword(draft, rng)
         following = document.neighbour(index)
         if following is not None and rng.random() < 0.22 and _joined(draft, document, following, rng):
             used = (*used, following)
@@ -260,10 +262,11 @@ def _claim(document: Document, rng: random.Random, index: int) -> _Claim | None:
         and not draft.text.startswith(("According", "It is", "The instructions"))
     ):
         open_with(draft, rng, document.text)
-    return None if is_broken(draft.text) else _Claim(draft, used)
+    return None if is_broken(draft.text) else Claim(draft, used)
 
 
-def _reword(draft: Draft, rng: random.Random) -> None:
+def reword(draft: Draft, rng: random.Random) -> None:
+    """Say a sentence of a document in other, mostly fewer, words that it still supports."""
     if rng.random() < 0.75:
         compress(draft, rng)
     if rng.random() < 0.6:
@@ -282,7 +285,7 @@ def _reword(draft: Draft, rng: random.Random) -> None:
 
 def _joined(draft: Draft, document: Document, following: int, rng: random.Random) -> bool:
     other = Draft(document.sentence(following))
-    _reword(other, rng)
+    reword(other, rng)
     if len(draft.text.split()) + len(other.text.split()) > 40 or not draft.text.endswith(".") or is_broken(other.text):
         return False
     if speaks_of_somebody(other.text) and not speaks_of_somebody(draft.text) and len(document.names) > 6:
@@ -293,7 +296,7 @@ def _joined(draft: Draft, document: Document, following: int, rng: random.Random
     return True
 
 
-def _finish(claim: _Claim, document: Document, kind: str, label: str) -> TrainingPair | None:
+def _finish(claim: Claim, document: Document, kind: str, label: str) -> TrainingPair | None:
     draft = claim.draft
     if is_broken(draft.text):
         return None

@@ -79,6 +79,7 @@ def test_the_schedules_are_those_of_the_shipped_model(recipe):
     assert (second.decay_share, second.word_weight) == (0.5, 1.0)
     assert second.rate(1000, 4000) == 1e-4 > second.rate(3000, 4000) > 0
     assert (recipe.THIRD_STAGE.learning_rate, recipe.THIRD_STAGE.decay_share) == (7e-5, 0.8)
+    assert (recipe.FOURTH_STAGE.learning_rate, recipe.FOURTH_STAGE.decay_share) == (1e-4, 0.75)
 
 
 def test_missing_data_is_named(recipe, tmp_path):
@@ -96,8 +97,8 @@ def small(recipe, tmp_path_factory):
 
 @pytest.mark.shared_data
 def test_the_stages_hold_what_the_recipe_says(small):
-    paths = (small.first, small.second, small.third, small.held_out)
-    first, second, third, held = (list(read_pairs(path)) for path in paths)
+    paths = (small.first, small.second, small.third, small.fourth, small.held_out)
+    first, second, third, fourth, held = (list(read_pairs(path)) for path in paths)
     counts = {file.name: file.pairs for file in small.files}
     assert counts["mnli_dev_matched"] == 98
     assert counts["synthetic_longctx"] == 170
@@ -106,13 +107,16 @@ def test_the_stages_hold_what_the_recipe_says(small):
     marked = [p for p in first if p.source == "ragtruth"]
     assert len(marked) + len(held) == counts["ragtruth (answers)"]
     assert sum(p.source == "ragtruth" for p in second) == 2 * len(marked)
-    trained = {(p.premise, p.hypothesis) for p in first + second + third}
+    trained = {(p.premise, p.hypothesis) for p in first + second + third + fourth}
     assert trained.isdisjoint((p.premise, p.hypothesis) for p in held)
     assert not [p for p in second if p.source in ("help", "drop_nli")]
     assert [p for p in first if p.source in ("help", "drop_nli")]
     assert all(p.unsupported == () for p in first if p.label == "entailment")
     assert {p.unsupported for p in third if p.source == "mnli"} <= {None}
     assert sum(len(p.premise.split()) <= 45 for p in third) >= 170
+    assert sum(p.source == "ragtruth" for p in fourth) == 3 * len(marked)
+    assert sum(p.source.startswith("edited_") for p in fourth) == counts["edited (made from answers)"] > 50
+    assert sum(p.source.startswith("records_") for p in fourth) == 100
 
 
 @pytest.mark.shared_data
@@ -124,7 +128,7 @@ def test_the_recipe_runs_from_data_to_model(small, tmp_path, tmp_path_factory, m
     lines: list[str] = []
     report = embedded.train_embedded(DATA, tmp_path / "out", base=base, log=lines.append, scale=0.01)
     stages = [line for line in lines if line.startswith("stage")]
-    assert stages == ["stage first", "stage second", "stage third"]
+    assert stages == ["stage first", "stage second", "stage third", "stage fourth"]
     assert report.before.n == report.after.n > 0
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert "| scone | pairs | 5980 | 25 | 0 | CC0 1.0 |" in card
