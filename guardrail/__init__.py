@@ -1,5 +1,8 @@
 """Checks every claim of a language model's answer against the retrieved passages while the answer streams."""
 
+import importlib
+import typing
+
 from guardrail._version import __version__
 from guardrail.errors import (
     ConfigurationError,
@@ -21,7 +24,7 @@ from guardrail.errors import (
 )
 from guardrail.guard import GuardedGenerator, Guardrail
 from guardrail.policy import Policy
-from guardrail.protocols import Decision, Entailment, Pair, RateLimiter, Reranker
+from guardrail.protocols import Budget, Decision, Entailment, Pair, RateLimiter, Reranker, SettlingLimiter
 from guardrail.scoring.verifier import Verifier
 from guardrail.stream import GuardedStream
 from guardrail.types import (
@@ -44,8 +47,17 @@ from guardrail.types import (
     Verification,
 )
 
+if typing.TYPE_CHECKING:
+    from guardrail.limits.budget import RegenerationBudget
+    from guardrail.limits.limit import Limit
+    from guardrail.limits.local import LocalLimiter
+    from guardrail.limits.redis import RedisLimiter
+    from guardrail.limits.redis_budget import RedisRegenerationBudget
+    from guardrail.scoring.entailment.shared_cache import SharedCache
+
 __all__ = [
     "Attempt",
+    "Budget",
     "ClaimVerdict",
     "ConfigurationError",
     "ContextState",
@@ -65,6 +77,8 @@ __all__ = [
     "Guardrail",
     "GuardrailError",
     "InputError",
+    "Limit",
+    "LocalLimiter",
     "MissingExtraError",
     "ModelLoadError",
     "Outcome",
@@ -77,6 +91,9 @@ __all__ = [
     "RateLimiter",
     "ReceiptRange",
     "ReceiptStatus",
+    "RedisLimiter",
+    "RedisRegenerationBudget",
+    "RegenerationBudget",
     "ReleaseMode",
     "Reranker",
     "RerankingError",
@@ -84,9 +101,32 @@ __all__ = [
     "ScoringTimeoutError",
     "Segment",
     "SegmentKind",
+    "SettlingLimiter",
+    "SharedCache",
     "StreamStateError",
     "VerdictLabel",
     "Verification",
     "Verifier",
     "__version__",
 ]
+
+# Loaded when they are first named: most guards have no limits.
+_LATE = {
+    "Limit": "guardrail.limits.limit",
+    "LocalLimiter": "guardrail.limits.local",
+    "RedisLimiter": "guardrail.limits.redis",
+    "RedisRegenerationBudget": "guardrail.limits.redis_budget",
+    "RegenerationBudget": "guardrail.limits.budget",
+    "SharedCache": "guardrail.scoring.entailment.shared_cache",
+}
+
+
+def __getattr__(name: str) -> typing.Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_LATE[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})

@@ -30,7 +30,7 @@ from guardrail.events import (
     RunStarted,
 )
 from guardrail.gate import Gate
-from guardrail.limits.charging import charge
+from guardrail.limits.charging import Charges
 from guardrail.pipeline import Pipeline
 from guardrail.plan import RunPlan
 from guardrail.policy import best_attempt, decide_answer, refusal_text
@@ -103,7 +103,14 @@ class Run:
         self._failed: list[FailedClaim] = []
         self._repair = ""
         self._would_have = ""
-        self._limiter_s = 0.0
+        self._charges = Charges(
+            limiter=plan.limiter,
+            budget=plan.budget,
+            key=plan.key,
+            policy=plan.policy,
+            clock=plan.clock,
+            step=self._recorder.step,
+        )
         self._started = 0.0
         self._pipeline: Pipeline | None = None
         self._gate: Gate | None = None
@@ -140,6 +147,7 @@ class Run:
         finally:
             index.cancel()
             self._finish(end)
+            await self._charges.settled()
 
     def _make_pipeline(self, index: asyncio.Task[EvidenceIndex]) -> Pipeline:
         plan = self._plan
@@ -183,7 +191,7 @@ class Run:
         while True:
             number += 1
             try:
-                await self._charge(number)
+                await self._charges.charge(number, timeout_s=self._deadline.remaining_s())
                 attempt = await self._attempt(number, selection)
             except (GenerationError, RateLimitedError) as error:
                 return self._after_failure(_reason(error), error)
@@ -198,6 +206,11 @@ class Run:
                 return self._exhausted("reranking_error", error)
             if following is None:
                 return self._exhausted("context_exhausted")
+            try:
+                if not await self._charges.regenerate(number + 1):
+                    return self._exhausted("regeneration_budget")
+            except RateLimitedError as error:
+                return self._exhausted("regeneration_budget", error)
             selection = following
             await self._announce_regeneration(attempt)
 
@@ -261,17 +274,6 @@ class Run:
             found["passages"] = len(selection)
         return selection or None
 
-    async def _charge(self, number: int) -> None:
-        limiter = self._plan.limiter
-        if limiter is None:
-            return
-        started = self._plan.clock()
-        try:
-            with self._recorder.step("limit", number) as found:
-                await charge(limiter, self._plan.key, number, timeout_s=self._deadline.remaining_s(), found=found)
-        finally:
-            self._limiter_s += self._plan.clock() - started
-
     # --- one attempt --------------------------------------------------------------------------------------------
 
     async def _attempt(self, number: int, selection: Sequence[Passage]) -> Attempt:
@@ -325,6 +327,7 @@ class Run:
     def _close_work(self, work: Work) -> Attempt:
         decision = decide_answer(self._plan.policy, work.verdicts, self._plan.context_state)
         self._failed.extend(work.failed)
+        self._charges.settle(work.usage)
         attempt = work.freeze(decision, now=self._plan.clock())
         self._attempts.append(attempt)
         self._recorder.notify(AttemptEnded(attempt=attempt))
@@ -401,6 +404,7 @@ class Run:
             scorer=plan.verifier.scorer,
             context_state=plan.context_state,
             would_have=self._would_have,
+            degraded=self._charges.degraded,
             error=end.error,
             timings=self._timings(end),
         )
@@ -426,6 +430,6 @@ class Run:
             total_ms=(now - self._started) * 1000,
             first_release_ms=None if first is None else (first - self._started) * 1000,
             scoring_ms=0.0 if self._pipeline is None else self._pipeline.scoring_s * 1000,
-            limiter_ms=self._limiter_s * 1000,
+            limiter_ms=self._charges.waited_s * 1000,
             added_ms=waited * 1000,
         )

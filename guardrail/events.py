@@ -128,7 +128,7 @@ class Finished(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepStarted(Event):
-    """A piece of work began: ``generate``, ``score``, ``rerank`` or ``limit``."""
+    """A piece of work began: ``generate``, ``score``, ``rerank``, ``budget`` or ``limit``."""
 
     reader_safe: ClassVar[bool] = False
 

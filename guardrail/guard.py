@@ -13,7 +13,7 @@ from guardrail.engine import Run
 from guardrail.generation import BoundGenerator, bind
 from guardrail.plan import RunPlan
 from guardrail.policy import Policy, as_policy
-from guardrail.protocols import Clock, Observer, RateLimiter, Reranker, RunObserver
+from guardrail.protocols import Budget, Clock, Observer, RateLimiter, Reranker, RunObserver
 from guardrail.recorder import open_observers
 from guardrail.rerank import FailureDirectedReranker
 from guardrail.scoring.verifier import Verifier
@@ -32,6 +32,8 @@ class Guardrail:
             its scorer).
         reranker: Chooses the next context after a failure.
         limiter: Charges generator calls; ``None`` for no limits.
+        budget: Bounds regenerations over all requests of a key, for example a
+            :class:`~guardrail.limits.budget.RegenerationBudget`; ``None`` for no bound but ``Policy.max_attempts``.
         observers: See every event; by default OpenTelemetry spans through the globally configured provider. An empty
             sequence switches telemetry off.
         clock: Monotonic seconds; for tests.
@@ -57,6 +59,7 @@ class Guardrail:
         entailment: Any = None,
         reranker: Reranker | None = None,
         limiter: RateLimiter | None = None,
+        budget: Budget | None = None,
         observers: Sequence[Observer] | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
@@ -64,6 +67,7 @@ class Guardrail:
         self.verifier = Verifier(policy=self.policy, entailment=entailment)
         self._reranker = reranker or FailureDirectedReranker(context_size=self.policy.context_size)
         self._limiter = limiter
+        self._budget = budget
         self._observers = tuple(default_observers() if observers is None else observers)
         self._clock = clock
 
@@ -75,7 +79,7 @@ class Guardrail:
             question: What the user asked.
             context: The retrieved passages, best first: texts, documents, mappings or passages. ``[]`` says that
                 retrieval found nothing, ``None`` that there is no retrieval.
-            key: Who is charged by the limiter, for example a tenant.
+            key: Who is charged by the limiter and the budget, for example a tenant.
 
         Returns:
             A stream of checked text; nothing runs before its first read.
@@ -158,6 +162,7 @@ class Guardrail:
                     verifier=self.verifier,
                     reranker=self._reranker,
                     limiter=self._limiter,
+                    budget=self._budget,
                     observers=observers,
                     clock=self._clock,
                 )

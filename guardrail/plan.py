@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from guardrail.generation import BoundGenerator
 from guardrail.policy import Policy
-from guardrail.protocols import Clock, RateLimiter, Reranker, RunObserver
+from guardrail.protocols import Budget, Clock, RateLimiter, Reranker, RunObserver
 from guardrail.scoring.verifier import Verifier
 from guardrail.types import ContextState, Passage, ReleaseMode
 
@@ -28,6 +28,7 @@ class RunPlan:
         verifier: What checks them.
         reranker: What chooses the next context.
         limiter: Charges generator calls; ``None`` for no limits.
+        budget: Bounds regenerations over all runs of a key; ``None`` for no bound but the policy's.
         observers: See every event.
         clock: Monotonic seconds.
     """
@@ -44,5 +45,6 @@ class RunPlan:
     verifier: Verifier
     reranker: Reranker
     limiter: RateLimiter | None
+    budget: Budget | None
     observers: tuple[RunObserver, ...]
     clock: Clock

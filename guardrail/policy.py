@@ -22,6 +22,7 @@ NoContext = Literal["refuse", "pass_marked"]
 NoClaims = Literal["refuse", "pass_marked"]
 OnConflict = Literal["fail", "release"]
 OnUnknownLanguage = Literal["mark", "fail"]
+OnDegradedLimits = Literal["allow", "refuse"]
 
 DEFAULT_REFUSAL = "I can't give an answer that the provided documents support."
 DEFAULT_REFUSAL_TAIL = "I can't continue this answer: the provided documents do not support what would follow."
@@ -57,6 +58,8 @@ class Policy:
         on_conflict: What happens to a claim that one passage supports and another contradicts.
         on_unknown_language: What happens to a claim in a language that the entailment model was not trained for: judged
             like any other and marked in its verdict (``mark``), or failed (``fail``, the only choice in strict mode).
+        on_degraded_limits: What an allowed charge counts for if the limiter or budget could not decide as configured
+            (its store was out of reach): allowed all the same (``allow``), or refused (``refuse``).
         stop_on_repeat: End the loop early when the same claim fails in two attempts.
         refusal: Text of a refusal; a template that may use ``{reason}``, ``{attempts}`` and ``{question}``.
         refusal_tail: The same, for the end of an answer of which a part is already out.
@@ -74,8 +77,6 @@ class Policy:
         PolicyError: If a value is out of range or contradicts another.
 
     Example:
-        >>> Policy(delta=0.3).delta
-        0.3
         >>> Policy(delta=1.5)
         Traceback (most recent call last):
         ...
@@ -95,6 +96,7 @@ class Policy:
     no_claims: NoClaims = "pass_marked"
     on_conflict: OnConflict = "release"
     on_unknown_language: OnUnknownLanguage = "mark"
+    on_degraded_limits: OnDegradedLimits = "allow"
     stop_on_repeat: bool = True
     refusal: str = DEFAULT_REFUSAL
     refusal_tail: str = DEFAULT_REFUSAL_TAIL
@@ -120,13 +122,10 @@ class Policy:
         return self.strict_threshold is not None
 
     def override(self, **changes: Any) -> Policy:
-        """The same policy with some fields changed.
+        """The same policy with some fields changed, validated.
 
         Args:
             **changes: Field names and new values.
-
-        Returns:
-            A new policy, validated.
 
         Example:
             >>> BALANCED.override(max_attempts=2).max_attempts
@@ -215,6 +214,7 @@ def _check_choices(policy: Policy) -> None:
         "no_claims": get_args(NoClaims),
         "on_conflict": get_args(OnConflict),
         "on_unknown_language": get_args(OnUnknownLanguage),
+        "on_degraded_limits": get_args(OnDegradedLimits),
     }
     for name, allowed in choices.items():
         value = getattr(policy, name)

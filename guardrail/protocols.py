@@ -1,11 +1,11 @@
-"""What a user may supply: an entailment model, a reranker, a limiter, an observer, a clock."""
+"""What a user may supply: an entailment model, a reranker, a limiter, a budget, an observer, a clock."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from guardrail.events import Event
 from guardrail.types import EntailmentScore, FailedClaim, Passage
@@ -89,7 +89,11 @@ class Decision:
         waited_s: Seconds spent waiting.
         retry_after_s: If refused: seconds after which it can succeed.
         remaining: What is left in the tightest limit, if known.
-        source: Which limiter decided (``"none"``, ``"local"``, ``"redis"``, ``"degraded"``).
+        source: Who decided: ``"none"`` (no limit), ``"local"``, ``"redis"``, or ``"open"`` and ``"closed"`` for a rule
+            that takes the place of a limiter which cannot be reached.
+        degraded: Why the decision is not the one that was configured, for example ``"redis_timeout"``; empty if it is.
+        limit: The limit that refused, in words; empty if none did.
+        reservation: What :meth:`SettlingLimiter.settle` needs to find the charge again; opaque.
     """
 
     allowed: bool
@@ -97,6 +101,9 @@ class Decision:
     retry_after_s: float | None = None
     remaining: float | None = None
     source: str = "none"
+    degraded: str = ""
+    limit: str = ""
+    reservation: Any = field(default=None, repr=False, compare=False)
 
 
 class RateLimiter(Protocol):
@@ -106,6 +113,38 @@ class RateLimiter(Protocol):
         """Charge ``cost`` to ``key``, waiting up to ``timeout_s`` seconds.
 
         Cancellation while waiting charges nothing.
+        """
+        ...
+
+
+@runtime_checkable
+class SettlingLimiter(Protocol):
+    """A limiter that also counts tokens: it reserves an estimate before a call and learns the number after it."""
+
+    async def acquire(self, key: str, cost: float = 1.0, timeout_s: float | None = None) -> Decision:
+        """As :meth:`RateLimiter.acquire`; the decision carries a reservation."""
+        ...
+
+    async def settle(self, decision: Decision, tokens: float) -> None:
+        """Replace the tokens that a decision reserved by those that were used.
+
+        It never waits for room: a call that used more than was reserved has happened, and what it used delays later
+        ones. Raises nothing if the charge cannot be found any more.
+        """
+        ...
+
+
+class Budget(Protocol):
+    """Bounds how many regenerations there are beside first attempts, so that failures do not multiply the load."""
+
+    async def first(self, key: str) -> None:
+        """Count a first attempt of ``key``."""
+        ...
+
+    async def take(self, key: str, attempt: int) -> Decision:
+        """Ask for attempt number ``attempt``, 2 or later, and count it if it is allowed.
+
+        It never waits for room. When little is left, higher attempts are refused before lower ones.
         """
         ...
 

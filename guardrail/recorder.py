@@ -39,7 +39,7 @@ class Recorder:
         """A piece of work: current for the code inside, ended exactly once, also on cancellation.
 
         Args:
-            name: ``generate``, ``score``, ``rerank`` or ``limit``.
+            name: ``generate``, ``score``, ``rerank``, ``budget`` or ``limit``.
             attempt: The attempt it belongs to.
             **attributes: Known at the start.
 

@@ -406,7 +406,7 @@ class Timings:
         total_ms: From the first read to the end.
         first_release_ms: From the first read to the first released text; ``None`` if nothing was released.
         scoring_ms: Sum over the scoring calls; they overlap with generation.
-        limiter_ms: Time spent waiting for limits.
+        limiter_ms: Time spent asking and waiting for limits.
         added_ms: Time the reader waited for verdicts after the generator had ended its last attempt.
     """
 
@@ -425,7 +425,8 @@ class Outcome:
         run_id: Identifier that is also on the trace.
         status: See :class:`OutcomeStatus`.
         reason: Why: ``"passed"``, ``"abstained"``, ``"no_claims"``, ``"no_context"``, ``"attempts_exhausted"``,
-            ``"same_claim_failed_twice"``, ``"context_exhausted"``, ``"reranking_error"``,
+            ``"same_claim_failed_twice"``, ``"context_exhausted"``, ``"regeneration_budget"`` (another attempt would
+            have been too many beside the first attempts of all requests), ``"reranking_error"``,
             ``"scoring_error"``, ``"generation_error"``, ``"timeout"``, ``"rate_limited"``, ``"closed_by_reader"``.
         text: Exactly what the reader got, in total.
         attempts: Every generator call, in order.
@@ -438,6 +439,8 @@ class Outcome:
         scorer: ``model_id`` of the entailment model; ``"lexical"`` means that no model judged.
         context_state: Whether there was something to check against.
         would_have: In mode ``observe``: what a gate would have done (``"accept"``, ``"regenerate"``, ``"refuse"``).
+        degraded: Why limits were not applied as configured, for example ``("redis_timeout",)``: every reason once,
+            in order; empty if they were.
         error: The exception behind a refusal or an error.
         timings: Where the time went.
     """
@@ -455,6 +458,7 @@ class Outcome:
     scorer: str = ""
     context_state: ContextState = ContextState.GIVEN
     would_have: str = ""
+    degraded: tuple[str, ...] = ()
     error: BaseException | None = field(default=None, repr=False, compare=False)
     timings: Timings = field(default_factory=Timings)
 

@@ -18,7 +18,7 @@ from guardrail.protocols import Clock
 from guardrail.telemetry import names
 
 _BAR_COLUMNS = 16
-_BETWEEN_ATTEMPTS = ("limit", "rerank")
+_BETWEEN_ATTEMPTS = ("budget", "limit", "rerank")
 
 
 @dataclass(slots=True, kw_only=True)

@@ -15,6 +15,7 @@ STEP_SPANS = {
     "generate": "guardrail.generate",
     "score": "guardrail.score",
     "rerank": "guardrail.rerank",
+    "budget": "guardrail.regeneration_budget",
     "limit": "guardrail.limiter_wait",
 }
 
@@ -47,6 +48,7 @@ VERDICTS = "guardrail.verdicts."  # + label
 FIRST_RELEASE_MS = "guardrail.first_release_ms"
 ADDED_MS = "guardrail.added_ms"
 SCORING_MS = "guardrail.scoring_ms"
+DEGRADED = "guardrail.degraded"  # reasons for which limits were not applied as configured
 LIMITER_MS = "guardrail.limiter_ms"
 LINK_TYPE = "guardrail.link"
 LINK_RETRY = "previous_attempt"

@@ -1,4 +1,4 @@
-"""Events → spans: one per run and per attempt, and one per generator call, scoring call, reranking and limiter wait."""
+"""Events → spans: one per run and attempt, and one per generator call, scoring call, reranking, limit and budget."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class _RunSpans:
 
     def _start_step(self, event: StepStarted) -> None:
         attempt = self._attempts.get(event.attempt)
-        if event.name in ("limit", "rerank"):  # between attempts: they belong to the run
+        if event.name in ("budget", "limit", "rerank"):  # between attempts: they belong to the run
             attempt = None
         self._steps[event.step_id] = self._tracer.start_span(
             names.STEP_SPANS[event.name],
@@ -197,6 +197,7 @@ def _outcome_attributes(outcome: Outcome) -> dict[str, Any]:
         names.REASON: outcome.reason,
         names.REPAIR: outcome.repair or None,
         names.WOULD_HAVE: outcome.would_have or None,
+        names.DEGRADED: list(outcome.degraded),
         names.CONTEXT_STATE: outcome.context_state.value,
         names.ATTEMPTS: len(outcome.attempts),
         names.RELEASED_CHARS: len(outcome.text),

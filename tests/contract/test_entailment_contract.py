@@ -17,9 +17,11 @@ from guardrail.scoring.entailment import (
     ScoringWorker,
     as_entailment,
 )
+from guardrail.scoring.entailment.shared_cache import SharedCache
 from guardrail.types import EntailmentScore
 from tests.model_servers import served
 from tests.stub_encoders import Blocker, StubEncoder
+from tests.stub_stores import StubStore
 from tests.tiny_models import tiny_models
 
 pytestmark = [
@@ -52,9 +54,12 @@ def worker():
 THREADED = ["cross-encoder", "onnx", "callable"]  # word overlap of short texts needs no thread
 REMOTE = ["tei", "triton"]
 CACHED = ["cross-encoder-cached", "onnx-cached"]
+SHARED = ["shared-callable", "shared-tei", "shared-onnx", "shared-onnx-cached"]
 
 
 def build(kind, request, worker):
+    if kind in SHARED:
+        return SharedCache(build(kind.removeprefix("shared-"), request, worker), StubStore(), version="1")
     if kind == "lexical":
         return LexicalEntailment()
     if kind == "callable":
@@ -68,7 +73,7 @@ def build(kind, request, worker):
     return CrossEncoderEntailment(directories.torch_dir, **settings)
 
 
-@pytest.fixture(params=["lexical", *THREADED, *CACHED, *REMOTE])
+@pytest.fixture(params=["lexical", *THREADED, *CACHED, *REMOTE, *SHARED])
 def model(request, worker):
     return build(request.param, request, worker)
 

@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[2] / "guardrail"
 OPTIONAL = (
     "torch", "transformers", "sentence_transformers", "redis", "langchain", "langchain_core", "starlette", "httpx",
 )  # fmt: skip
-LATE = ("onnxruntime", "tokenizers", "opentelemetry", "rich", "numpy")
+LATE = ("onnxruntime", "tokenizers", "opentelemetry", "rich", "numpy", "asyncio_throttle")
 MAX_RATIO = 2.9  # to the standard library part; 150 ms on the machine of the README
 
 _PROBE = """

@@ -11,12 +11,14 @@ import pytest
 import guardrail
 
 PUBLIC = {
-    "Attempt", "ClaimVerdict", "ConfigurationError", "ContextState", "DeadlineExceededError", "Decision", "Entailment",
-    "EntailmentScore", "EvidenceSpan", "FailedClaim", "GenerationError", "GenerationRequest", "GenerationTimeoutError",
-    "GenerationTypeError", "GeneratorSignatureError", "GuardedGenerator", "GuardedStream", "Guardrail",
-    "GuardrailError", "InputError", "MissingExtraError", "ModelLoadError", "Outcome", "OutcomeStatus", "Pair",
-    "Passage", "Policy", "PolicyError", "RateLimitedError", "RateLimiter", "ReceiptRange", "ReceiptStatus",
-    "ReleaseMode", "Reranker", "RerankingError", "ScoringError", "ScoringTimeoutError", "Segment", "SegmentKind",
+    "Attempt", "Budget", "ClaimVerdict", "ConfigurationError", "ContextState", "DeadlineExceededError", "Decision",
+    "Entailment", "EntailmentScore", "EvidenceSpan", "FailedClaim", "GenerationError", "GenerationRequest",
+    "GenerationTimeoutError", "GenerationTypeError", "GeneratorSignatureError", "GuardedGenerator", "GuardedStream",
+    "Guardrail", "GuardrailError", "InputError", "Limit", "LocalLimiter", "MissingExtraError", "ModelLoadError",
+    "Outcome", "OutcomeStatus", "Pair", "Passage", "Policy", "PolicyError", "RateLimitedError", "RateLimiter",
+    "ReceiptRange", "ReceiptStatus", "RedisLimiter", "RedisRegenerationBudget", "RegenerationBudget", "ReleaseMode",
+    "Reranker", "RerankingError", "ScoringError", "ScoringTimeoutError", "Segment", "SegmentKind", "SettlingLimiter",
+    "SharedCache",
     "StreamStateError", "VerdictLabel", "Verification", "Verifier", "__version__",
 }  # fmt: skip
 
@@ -38,7 +40,7 @@ def test_the_public_names_are_these():
 
 
 def test_nothing_public_is_missing_from_all():
-    visible = {n for n, v in vars(guardrail).items() if not n.startswith("_") and not inspect.ismodule(v)}
+    visible = {n for n in dir(guardrail) if not n.startswith("_") and not inspect.ismodule(getattr(guardrail, n))}
     assert visible - {"annotations"} == PUBLIC - {"__version__"}
 
 

@@ -11,6 +11,9 @@
 ``forward``            from pairs to scores: batches, probabilities, one score per pair
 ``windows``            long premises
 ``cache``              scores of pairs that were asked before
+``shared_cache``       the same in Redis, for all processes (extra ``redis``); ``shared_entries`` what lies there
+``in_flight``          callers that ask for the same pair at the same time
+``identity``           what tells two models apart
 ``worker``             threads that keep models off the event loop, in turns
 ``modelfiles``         damaged and missing model files, named
 =====================  ==========================================================================

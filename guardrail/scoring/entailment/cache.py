@@ -25,6 +25,9 @@ class ScoreCache:
     Args:
         entries: Most scores to keep; the one that was used longest ago goes first. 0 keeps none.
 
+    Attributes:
+        entries: As given.
+
     Raises:
         ConfigurationError: If ``entries`` is no integer of at least 0.
 
@@ -41,7 +44,7 @@ class ScoreCache:
     def __init__(self, entries: int = DEFAULT_ENTRIES) -> None:
         if isinstance(entries, bool) or not isinstance(entries, int) or entries < 0:
             raise ConfigurationError(f"cache_entries must be an integer of at least 0, got {entries!r}")
-        self._entries = entries
+        self.entries = entries
         self._reset()
 
     def __len__(self) -> int:
@@ -49,7 +52,7 @@ class ScoreCache:
 
     def find(self, pairs: Iterable[Pair]) -> dict[Pair, EntailmentScore]:
         """The scores that are known; pairs that are not known are left out."""
-        if not self._entries:
+        if not self.entries:
             return {}
         keys = {pair: _digest(pair) for pair in pairs}
         with self._lock():
@@ -57,7 +60,7 @@ class ScoreCache:
 
     def put(self, scores: dict[Pair, EntailmentScore]) -> None:
         """Keep scores, and forget the oldest ones if there are too many."""
-        if self._entries:
+        if self.entries:
             self._settle({_digest(pair): score for pair, score in scores.items()}, ())
 
     def through(
@@ -72,7 +75,7 @@ class ScoreCache:
         Returns:
             One score per pair. Exceptions of ``compute`` are raised, and another thread that waited asks itself.
         """
-        if not self._entries:
+        if not self.entries:
             return dict(zip(pairs, compute(list(pairs)), strict=True))
         keys = {pair: _digest(pair) for pair in pairs}
         scores: dict[Pair, EntailmentScore] = {}
@@ -111,7 +114,7 @@ class ScoreCache:
             self._scores.update(scores)
             for key in scores:
                 self._scores.move_to_end(key)
-            while len(self._scores) > self._entries:
+            while len(self._scores) > self.entries:
                 self._scores.popitem(last=False)
             self._running.difference_update(claimed)
             changed.notify_all()

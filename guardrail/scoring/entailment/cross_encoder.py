@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,14 @@ from guardrail.errors import ConfigurationError, MissingExtraError, ModelLoadErr
 from guardrail.protocols import Pair
 from guardrail.scoring.entailment.cache import DEFAULT_ENTRIES
 from guardrail.scoring.entailment.forward import ModelLimits, PairOutputs, warm_up
+from guardrail.scoring.entailment.identity import identity
 from guardrail.scoring.entailment.labels import Activation, resolve_labels
 from guardrail.scoring.entailment.local import LocalEntailment
 from guardrail.scoring.entailment.modelfiles import check_model_directory
 from guardrail.scoring.entailment.windows import Offsets, max_positions
 from guardrail.scoring.entailment.worker import ScoringWorker
+
+_SET_BY_USE = ("truncation", "padding")  # of a tokeniser: what its last call asked for
 
 
 class CrossEncoderEntailment(LocalEntailment):
@@ -83,6 +87,11 @@ class CrossEncoderEntailment(LocalEntailment):
         if from_disk:
             warm_up(model, limits, scorer=self.model_id)
         return model, limits
+
+    def _weights(self) -> str:
+        model, _ = self.loaded()
+        known = model.weights() if isinstance(model, _CrossEncoderModel) else None
+        return identity("named", self.model_id) if known is None else known
 
     def _read(self) -> Any:
         name = str(self._source)
@@ -167,6 +176,38 @@ class _CrossEncoderModel:
             convert_to_numpy=True,
         )
         return PairOutputs(classes=outputs)
+
+    def weights(self) -> str | None:
+        """A hash of what it computes with, read from memory: it may have been trained further since it was loaded.
+
+        ``None`` for an object that does not show its weights.
+        """
+        tensors = getattr(self._encoder, "state_dict", None)
+        if not callable(tensors):
+            return None
+        parts: list[str | bytes] = [_described(self._encoder.config), _described(self._encoder.tokenizer)]
+        for name, tensor in tensors().items():
+            parts += [name, f"{tensor.dtype} {tuple(tensor.shape)}", identity(_bytes(tensor))]
+        return identity(*parts)
+
+
+def _described(part: Any) -> str:
+    """Configuration or tokeniser as text: fast tokenisers and configurations of transformers know how."""
+    tokenizer = getattr(part, "backend_tokenizer", None)
+    if tokenizer is not None:
+        settings = json.loads(tokenizer.to_str())
+        return json.dumps({name: settings[name] for name in settings if name not in _SET_BY_USE}, sort_keys=True)
+    as_json = getattr(part, "to_json_string", None)
+    return str(as_json()) if callable(as_json) else ""
+
+
+def _bytes(tensor: Any) -> bytes:
+    tensor = tensor.detach().cpu()
+    try:
+        array = tensor.numpy()
+    except TypeError:  # numpy has no bfloat16; every one of its numbers is a float32 as well
+        array = tensor.float().numpy()
+    return bytes(array.tobytes())
 
 
 def _raw(logits: Any) -> Any:

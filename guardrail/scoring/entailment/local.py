@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from guardrail.protocols import Pair
 from guardrail.scoring.entailment.cache import ScoreCache
 from guardrail.scoring.entailment.forward import ModelLimits, PairModel, Plan, combine, plan, score_batch
+from guardrail.scoring.entailment.identity import identity
 from guardrail.scoring.entailment.worker import ScoringWorker, shared_worker
 from guardrail.types import EntailmentScore
 
@@ -39,6 +40,24 @@ class LocalEntailment(ABC):
     @abstractmethod
     def _open(self) -> tuple[PairModel, ModelLimits]:
         """Load the model, in the calling thread, and see that it works."""
+
+    @abstractmethod
+    def _weights(self) -> str:
+        """What identifies the files or weights of the loaded model."""
+
+    @property
+    def memory(self) -> ScoreCache:
+        """The scores that it remembers; shared by all callers in this process."""
+        return self._cache
+
+    def fingerprint(self) -> str:
+        """What its scores depend on, as a hash: weights, tokeniser, labels, calibration, the length of its windows.
+
+        Loads the model if need be, and raises what :meth:`load` raises.
+        """
+        _, limits = self.loaded()
+        settings = (limits.labels, limits.max_tokens, limits.activation, limits.calibration)
+        return identity(self._weights(), repr(settings))
 
     def load(self) -> None:
         """Load the model now, in the calling thread, and score one pair to see that it works.

@@ -14,6 +14,7 @@ from guardrail.protocols import Entailment, Pair
 from guardrail.scoring.entailment.cache import DEFAULT_ENTRIES
 from guardrail.scoring.entailment.calibration import Calibration
 from guardrail.scoring.entailment.forward import ModelLimits, PairOutputs, Window, warm_up
+from guardrail.scoring.entailment.identity import identity
 from guardrail.scoring.entailment.labels import probability, resolve_labels, unsupported_probability
 from guardrail.scoring.entailment.lexical import LexicalEntailment
 from guardrail.scoring.entailment.local import LocalEntailment
@@ -69,6 +70,7 @@ class OnnxEntailment(LocalEntailment):
         self._batch_size = batch_size
         self._languages: Sequence[str] | None = None
         self._detection_delta: float | None = None
+        self._files = ""
 
     @property
     def model_id(self) -> str:
@@ -101,7 +103,7 @@ class OnnxEntailment(LocalEntailment):
 
     def _open(self) -> tuple[_OnnxModel, ModelLimits]:
         check_model_directory(self._directory, weights=("model.onnx",))
-        _verify_checksums(self._directory)
+        digests = _checksums(self._directory)
         config = read_json(self._directory / "config.json")
         model = _OnnxModel(self._directory, self._threads, int(config.get("pad_token_id") or 0), self.model_id)
         own = max_positions(config) or 512
@@ -118,7 +120,11 @@ class OnnxEntailment(LocalEntailment):
         self._languages = config.get("guardrail_languages")
         threshold = config.get("guardrail_detection_delta")
         self._detection_delta = None if threshold is None else probability(threshold, what="guardrail_detection_delta")
+        self._files = identity(*(part for named in sorted(digests.items()) for part in named))
         return model, limits
+
+    def _weights(self) -> str:
+        return self._files
 
 
 def embedded_model_dir() -> Path | None:
@@ -314,13 +320,20 @@ def _load(path: Path, open_file: Any) -> Any:
         ) from error
 
 
-def _verify_checksums(directory: Path) -> None:
+def _checksums(directory: Path) -> dict[str, str]:
+    """SHA-256 of each file of the model, after comparison with ``checksums.json`` if there is one.
+
+    Weights of more than two gigabytes stand in files beside ``model.onnx`` that begin with its name.
+    """
     path = directory / "checksums.json"
-    if not path.exists():
-        return
-    for name, expected in read_json(path).items():
+    expected = read_json(path) if path.exists() else {}
+    for name in expected:
         check_file(directory / name)
+    own = {"config.json", "tokenizer.json", *(file.name for file in directory.glob("model.onnx*") if file.is_file())}
+    actual = {}
+    for name in sorted(own | set(expected)):
         with (directory / name).open("rb") as file:
-            actual = hashlib.file_digest(file, "sha256").hexdigest()
-        if actual != expected:
+            actual[name] = hashlib.file_digest(file, "sha256").hexdigest()
+        if actual[name] != expected.get(name, actual[name]):
             raise ModelLoadError(f"{directory / name} does not match its checksum: likely damaged or replaced")
+    return actual

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from guardrail.errors import ConfigurationError, MissingExtraError, ScoringError
 from guardrail.protocols import Pair
+from guardrail.scoring.entailment.identity import identity
 from guardrail.scoring.entailment.remote_apis import RemoteApi, TeiApi, TritonApi
 from guardrail.types import EntailmentScore
 
@@ -87,7 +88,9 @@ class RemoteEntailment:
             raise ConfigurationError(f"timeout_s must be a number of seconds above 0, got {timeout_s!r}")
         self._host, parts = _address(url)
         self._api = self._choose(api, labels)
-        self._url = urlunsplit(parts._replace(path=self._api.path(parts)))
+        path = self._api.path(parts)
+        self._url = urlunsplit(parts._replace(path=path))
+        self._fingerprint = identity(self._host, path, parts.query, api, repr(sorted((labels or {}).items())))
         self._timeout_s = timeout_s
         self._max_concurrency = max_concurrency
         self._batch_size = batch_size
@@ -99,6 +102,10 @@ class RemoteEntailment:
     def model_id(self) -> str:
         """Host of the server, after ``remote:``."""
         return f"remote:{self._host}"
+
+    def fingerprint(self) -> str:
+        """A hash of address, API and labels. Which weights answer there is known to the operator of the server only."""
+        return self._fingerprint
 
     async def score(self, pairs: Sequence[Pair]) -> list[EntailmentScore]:
         """Score pairs, in order; see :class:`~guardrail.protocols.Entailment`.

@@ -9,7 +9,7 @@ from guardrail.training.perturb import edited_pairs
 
 CONTEXT = (
     "The old mill was built by Anna Rossi in 1932 and sold to the town in 1950 for 900 crowns. It can hold 40 guests.",
-    "Marco Bianchi ran the bakery next to the mill until 1961. He may reopen it in May. Guests must never smoke inside.",
+    "Marco Bianchi ran the bakery next to the mill until 1961. He may reopen it in May. Guests must never smoke.",
 )
 ANSWER = (
     "1. Anna Rossi built the old mill in 1932. The town bought it in 1950 for 900 crowns. "

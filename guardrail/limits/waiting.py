@@ -1,0 +1,93 @@
+"""Who waits for which key in one event loop, beyond the queue itself."""
+
+from __future__ import annotations
+
+import asyncio
+
+from guardrail.limits.sharing import RoundTrips
+
+Line = tuple[bytes, ...]
+"""What a queue forms for: the names of the keys of a charge."""
+
+
+class Head:
+    """The first who waits for a key, while it sleeps.
+
+    Args:
+        until: When it asks again, by the limiter's clock.
+        number: The limit that refused it.
+        cost_milli: What it asks for.
+    """
+
+    __slots__ = ("_woken", "cost_milli", "number", "until")
+
+    def __init__(self, until: float, number: int, cost_milli: int) -> None:
+        self.until = until
+        self.number = number
+        self.cost_milli = cost_milli
+        self._woken = asyncio.get_running_loop().create_future()
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep for so long, or until :meth:`wake`."""
+        await asyncio.wait([self._woken], timeout=seconds)
+
+    def wake(self) -> None:
+        """End the sleep."""
+        if not self._woken.done():
+            self._woken.set_result(None)
+
+
+class Arrival:
+    """One of several who ask for a key at the same time, because nobody waits for it yet.
+
+    Answers can overtake each other. Whoever has to queue up lets those go first who came earlier.
+    """
+
+    __slots__ = ("_arrivals", "_before", "_gone", "_line")
+
+    def __init__(self, arrivals: dict[Line, Arrival], line: Line) -> None:
+        self._arrivals = arrivals
+        self._line = line
+        self._before = arrivals.get(line)
+        self._gone = asyncio.get_running_loop().create_future()
+        arrivals[line] = self
+
+    async def after_you(self) -> None:
+        """Wait until all who came earlier have their answers, and have queued up if they had to."""
+        if self._before is not None:
+            await asyncio.shield(self._before._gone)
+
+    def leave(self) -> None:
+        """Let the next one go; it goes when the caller gives way to the event loop."""
+        if self._before is None or self._before._gone.done():
+            self._let_go()
+        else:
+            self._before._gone.add_done_callback(lambda _: self._let_go())
+
+    def _let_go(self) -> None:
+        if not self._gone.done():
+            self._gone.set_result(None)
+        self._before = None
+        if self._arrivals.get(self._line) is self:
+            del self._arrivals[self._line]
+
+
+class Here:
+    """What a limiter keeps for one event loop.
+
+    Args:
+        trips: The way to the store.
+    """
+
+    __slots__ = ("__weakref__", "arrivals", "heads", "trips")
+
+    def __init__(self, trips: RoundTrips) -> None:
+        self.trips = trips
+        self.heads: dict[Line, Head] = {}
+        self.arrivals: dict[Line, Arrival] = {}
+
+    def wake(self, line: Line) -> None:
+        """Let the first who waits ask again: something was given back."""
+        head = self.heads.get(line)
+        if head is not None:
+            head.wake()
