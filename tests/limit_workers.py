@@ -167,8 +167,8 @@ def moving_window(url: str, *, log: str = "", **options: Any) -> tuple[Any, Any]
     return MovingWindowRateLimiter(storage), storage.bridge.storage
 
 
-async def redis_bucket(url: str, count: int, key: str, *, log: str = "") -> tuple[Any, Any]:
-    """The Redis bucket of ``pyrate-limiter``, for so many a second, and its client; ``log`` as above."""
+async def redis_bucket(url: str, count: int, key: str, *, period_s: float = 1.0, log: str = "") -> tuple[Any, Any]:
+    """The Redis bucket of ``pyrate-limiter``, and its client; ``log`` as above."""
     from pyrate_limiter import Rate
     from pyrate_limiter.buckets.redis_bucket import LuaScript, RedisBucket
     from redis.asyncio import Redis
@@ -177,7 +177,7 @@ async def redis_bucket(url: str, count: int, key: str, *, log: str = "") -> tupl
         assert LuaScript.PUT_ITEM.count("return {-1, -1}") == 1
         LuaScript.PUT_ITEM = LuaScript.PUT_ITEM.replace("return {-1, -1}", _NOTE.format(log=log) + "return {-1, -1}")
     client = Redis.from_url(url)
-    return await RedisBucket.init([Rate(count, 1000)], client, key), client
+    return await RedisBucket.init([Rate(count, round(period_s * 1000))], client, key), client
 
 
 async def _others(work: Work) -> tuple[Acquire, None, Callable[[], Awaitable[None]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Container, Hashable
 from types import TracebackType
 from weakref import WeakKeyDictionary
 
@@ -45,6 +45,10 @@ class FifoGate:
             timeout_s: How long to wait for the turn; then entering raises ``TimeoutError``.
         """
         return Turn(self, key, weight, timeout_s)
+
+    def busy_here(self) -> Container[Hashable]:
+        """All keys in whose gates somebody on the running loop is, or waits before it; as it is at any time."""
+        return self._here()
 
     def busy(self, key: Hashable) -> bool:
         """Whether somebody on the running loop is in the gate of ``key`` or waits before it."""

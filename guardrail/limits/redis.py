@@ -228,10 +228,10 @@ class RedisLimiter:
     async def _decide(self, wanted: _Wanted) -> Decision:
         here, line = self._here(), wanted.names
         number, wait_s = 0, 0.0
-        if not self._gate.busy(line):
+        if line not in here.busy:
             arrival = Arrival(here.arrivals, line)
             try:
-                answer = await self._ask(here, wanted, lambda: not self._gate.busy(line))
+                answer = await self._ask(here, wanted, lambda: line not in here.busy)
                 if isinstance(answer, Decision):
                     return answer
                 number, wait_s = answer
@@ -242,7 +242,7 @@ class RedisLimiter:
                 wait_s = max(until - self._clock(), 0.0)
             finally:
                 arrival.leave()
-        if self._gate.busy(line):
+        if line in here.busy:
             number, least_s = self._least_wait(here, wanted)
             if least_s >= self._left_s(wanted):
                 return self._refusal(wanted, number, least_s, waited=False)
@@ -290,7 +290,7 @@ class RedisLimiter:
         if refusal is not None:
             return refusal
         reservation.states = states = answer[2:]
-        left = min(term.left(state, answer[1]) for term, state in zip(self._terms, states, strict=True))
+        left = min([term.left(state, answer[1]) for term, state in zip(self._terms, states, strict=True)])
         return Decision(allowed=True, remaining=left, source="redis", reservation=reservation)
 
     async def _without_redis(self, key: str, cost: float, wanted: _Wanted, reason: str) -> Decision:
@@ -354,7 +354,7 @@ class RedisLimiter:
                     longest_wait_s=self._store.deadline_s,
                     on_lost=self._lost,
                 )
-                here = self._loops[loop] = Here(trips)
+                here = self._loops[loop] = Here(trips, self._gate.busy_here())
             return here
 
 

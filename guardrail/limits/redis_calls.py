@@ -17,6 +17,10 @@ from guardrail.redis_store import Call
 _MOST = 10**15
 """Largest number that is handed to Redis: sums of a few with a time of today are still whole numbers in a script."""
 
+_MOST_KNOWN = 1024
+_LONGEST_KNOWN = 100
+"""So many names are kept, of keys that are no longer than that; hashing takes longer than looking up."""
+
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -40,7 +44,7 @@ class KeyNames:
         (b'{chat:b31b021eb330bb0d53a4c61f2e671183}:1fcbad202afc885c',)
     """
 
-    __slots__ = ("_forms",)
+    __slots__ = ("_forms", "_known")
 
     def __init__(self, name: str, limits: Sequence[Limit]) -> None:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -55,11 +59,20 @@ class KeyNames:
             who = "" if not together else ":all" if limit.scope == "global" else ":%s"
             forms.append(f"{tag}{who}:{_digest(_spelled(limit), 8)}".encode())
         self._forms = tuple(forms)
+        self._known: dict[str, tuple[bytes, ...]] = {}
 
     def of(self, key: str) -> tuple[bytes, ...]:
         """The names for a caller's key, one per limit."""
+        known = self._known.get(key)
+        if known is not None:
+            return known
         hashed = _digest(key, 16).encode()
-        return tuple([form.replace(b"%s", hashed) for form in self._forms])
+        names = tuple([form.replace(b"%s", hashed) for form in self._forms])
+        if len(key) <= _LONGEST_KNOWN:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = names
+        return names
 
 
 class Terms:

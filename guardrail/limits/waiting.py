@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Container, Hashable
 
 from guardrail.limits.sharing import RoundTrips
 
@@ -77,12 +78,14 @@ class Here:
 
     Args:
         trips: The way to the store.
+        busy: For whom somebody queues up.
     """
 
-    __slots__ = ("__weakref__", "arrivals", "heads", "trips")
+    __slots__ = ("__weakref__", "arrivals", "busy", "heads", "trips")
 
-    def __init__(self, trips: RoundTrips) -> None:
+    def __init__(self, trips: RoundTrips, busy: Container[Hashable]) -> None:
         self.trips = trips
+        self.busy = busy
         self.heads: dict[Line, Head] = {}
         self.arrivals: dict[Line, Arrival] = {}
 

@@ -27,6 +27,7 @@ class Breaker:
         failures: So many in a row open it, at least 1.
         open_s: How long it stays open the first time, in seconds, above 0.
         max_open_s: The longest, at least ``open_s``.
+        server: What the log calls the server; without credentials.
         clock: Seconds, monotonic.
 
     Raises:
@@ -41,7 +42,13 @@ class Breaker:
     """
 
     def __init__(
-        self, *, failures: int = 3, open_s: float = 1.0, max_open_s: float = 15.0, clock: Clock = time.monotonic
+        self,
+        *,
+        failures: int = 3,
+        open_s: float = 1.0,
+        max_open_s: float = 15.0,
+        server: str = "Redis",
+        clock: Clock = time.monotonic,
     ) -> None:
         if failures < 1:
             raise ConfigurationError(f"Breaker.failures: must be at least 1, got {failures!r}")
@@ -50,6 +57,7 @@ class Breaker:
                 f"Breaker.open_s: must be above 0 and at most max_open_s, got {open_s!r} and {max_open_s!r}"
             )
         self._needed, self._first_open_s, self._max_open_s = failures, open_s, max_open_s
+        self._server = server
         self._clock = clock
         self._lock = threading.Lock()
         self._failed = 0
@@ -95,7 +103,7 @@ class Breaker:
                 return
             self._probe, self._until, self._open_s = None, None, self._first_open_s
             self._era += 1
-        _log.info("Redis works again")
+        _log.info("%s works again", self._server)
 
     def _fail(self, permit: Permit, reason: str, *, lasting: bool) -> bool:
         with self._lock:
@@ -110,7 +118,7 @@ class Breaker:
             self._failed, self._probe = 0, None
             self._era += 1
         if not probing:
-            _log.warning("Redis cannot be used (%s); not tried again for %g s", reason, stays_s)
+            _log.warning("%s cannot be used (%s); not tried again for %g s", self._server, reason, stays_s)
         return True
 
     def _give_back(self, permit: Permit) -> None:

@@ -110,7 +110,7 @@ class RedisStore:
         if max_connections < 1:
             raise ConfigurationError(f"RedisStore.max_connections: must be at least 1, got {max_connections!r}")
         self._settings = Settings(timeout_s, connect_timeout_s, max_connections)
-        self.breaker = Breaker(clock=clock) if breaker is None else breaker
+        self.breaker = breaker or Breaker(server=f"Redis at {self.url_for_display}", clock=clock)
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, _Kept] = WeakKeyDictionary()
         self._retired: set[asyncio.Task[None]] = set()
         self._lock = threading.Lock()  # of the dictionary; never held while something is awaited
