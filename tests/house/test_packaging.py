@@ -53,7 +53,7 @@ def test_the_wheel_holds_every_file_of_the_package(names):
 
 def test_the_wheel_holds_nothing_else(names):
     tops = {name.partition("/")[0] for name in names}
-    assert tops == {"guardrail", f"guardrail_stream-{guardrail.__version__}.dist-info"}
+    assert tops == {"guardrail", "guardrail_langchain", f"guardrail_stream-{guardrail.__version__}.dist-info"}
     assert not [name for name in names if "test_" in name or "__pycache__" in name]
 
 

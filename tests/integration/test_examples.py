@@ -74,6 +74,16 @@ def test_console_trace(tmp_path):
     assert sum("guardrail.score" in line for line in tree) >= 3
 
 
+def test_langchain_chain(tmp_path):
+    assert _run("langchain_chain.py", tmp_path).strip() == "The museum opens at ten. Entry is free on Sundays."
+
+
+def test_langgraph_agent(tmp_path):
+    lines = _run("langgraph_agent.py", tmp_path).splitlines()
+    assert lines[-1] == "(accepted after 2 attempts; 4 messages in the history)"
+    assert not any("9 pm" in line for line in lines)
+
+
 def test_every_example_is_run_here():
     tested = {name.removeprefix("test_") + ".py" for name in globals() if name.startswith("test_")}
     assert {path.name for path in EXAMPLES.glob("*.py")} <= tested
