@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from torch import Tensor
+
 from guardrail.errors import ConfigurationError
 from guardrail.training.adapt import Log, check_device, digest_of, open_base
 from guardrail.training.batches import Example, PairEncoder
 from guardrail.training.loop import Schedule, train
-from guardrail.training.network import GroundingNetwork
+from guardrail.training.network import GroundingNetwork, average
 from guardrail.training.pairs import read_pairs
 from guardrail.training.publish import TrainingReport, publish, write_card
 from guardrail.training.recipe import (
@@ -18,6 +20,7 @@ from guardrail.training.recipe import (
     FOURTH_STAGE,
     MAX_TOKENS,
     SECOND_STAGE,
+    SHARES,
     THIRD_STAGE,
     build_stages,
     licences,
@@ -88,12 +91,15 @@ def train_embedded(
             stop_at=stop_at,
             fingerprint=f"{digest_of(base)} {scale}",
         )
+        kept[name] = {key: value.detach().cpu().clone() for key, value in network.state_dict().items()}
         return len(pairs) - len(examples)
 
+    kept: dict[str, dict[str, Tensor]] = {}
     left_out = run(network, "first", first, stages.first, FIRST_STAGE_STEPS)
     left_out += run(network, "second", SECOND_STAGE, stages.second, None)
     left_out += run(network, "third", THIRD_STAGE, stages.third, None)
     left_out += run(network, "fourth", FOURTH_STAGE, stages.fourth, None)
+    network.load_state_dict(average([(kept[name], share) for name, share in SHARES.items()]))
     report = TrainingReport(
         title="The entailment model that ships with guardrail",
         base=base.name,

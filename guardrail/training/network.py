@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,29 @@ class GroundingNetwork(nn.Module):
         )
         classes = self.classifier.classifier(self.classifier.dropout(body.pooler_output))
         return classes, self.words(body.last_hidden_state).squeeze(-1)
+
+
+def average(states: Sequence[tuple[Mapping[str, Tensor], float]]) -> dict[str, Tensor]:
+    """The weighted mean of several states of one network.
+
+    Stages of one training lie in one basin, and their mean errs less than any of them (Wortsman et al. 2022, "Robust
+    fine-tuning of zero-shot models").
+
+    Args:
+        states: State dictionaries and their shares, which add up to 1.
+
+    Returns:
+        A state dictionary; what is not a floating-point number is that of the first.
+
+    Example:
+        >>> average([({"w": torch.tensor([1.0])}, 0.25), ({"w": torch.tensor([3.0])}, 0.75)])
+        {'w': tensor([2.5000])}
+    """
+    first = states[0][0]
+    return {
+        name: sum(share * state[name] for state, share in states) if value.is_floating_point() else value  # type: ignore[misc]
+        for name, value in first.items()
+    }
 
 
 def _silence() -> None:
