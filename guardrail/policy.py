@@ -85,7 +85,7 @@ class Policy:
 
     name: str = "balanced"
     formula: Formula = "evidence"
-    delta: float = 0.76
+    delta: float = 0.68
     lexical_weight: float | None = None
     strict_threshold: float | None = None
     max_attempts: int = 3
