@@ -33,7 +33,7 @@ def attempt_tag(number: int) -> str:
     return f"guard:attempt:{number}"
 
 
-def for_attempt(manager: ManagerT, number: int, *, tracers_only: bool) -> ManagerT:
+def for_attempt(manager: ManagerT, number: int, *, tracers_only: bool, tool_turns_pass: bool) -> ManagerT:
     """The callbacks of one attempt.
 
     Args:
@@ -41,6 +41,8 @@ def for_attempt(manager: ManagerT, number: int, *, tracers_only: bool) -> Manage
         number: The attempt.
         tracers_only: Whether the guard itself is a model run, in which every other handler finds the answer and its
             tokens; they would be counted a second time in the child run.
+        tool_turns_pass: Whether a message that calls tools goes to the reader as it is, so that every handler may see
+            it whole. Not if its text is checked, or if the call may be a structured answer.
 
     Returns:
         A copy of the manager: without streaming handlers, with tracers, and with every other handler behind a filter.
@@ -53,7 +55,7 @@ def for_attempt(manager: ManagerT, number: int, *, tracers_only: bool) -> Manage
         if isinstance(handler, (BaseTracer, AsyncBaseTracer)):
             kept[id(handler)] = handler
         elif not tracers_only:
-            kept[id(handler)] = handler if id(handler) in counters else _Filtered(handler)
+            kept[id(handler)] = handler if id(handler) in counters else _Filtered(handler, tool_turns_pass)
     quiet = manager.copy()
     quiet.handlers = [kept[id(h)] for h in manager.handlers if id(h) in kept]
     quiet.inheritable_handlers = [kept[id(h)] for h in manager.inheritable_handlers if id(h) in kept]
@@ -68,6 +70,11 @@ def leave_counting_to_the_guard() -> None:
             variable.set(None)
 
 
+def is_signal(error: BaseException) -> bool:
+    """Whether an exception steers LangGraph; found by name, because LangGraph need not be installed."""
+    return any(c.__name__ == "GraphBubbleUp" and c.__module__ == "langgraph.errors" for c in type(error).__mro__)
+
+
 def _handlers_of_hooks() -> set[int]:
     """Handlers that LangChain adds to every run by itself, behind a filter or not; they count, and show nothing."""
     return {id(variable.get()) for variable, *_ in _configure_hooks if variable.get() is not None}
@@ -80,8 +87,9 @@ def _shows_text_to_readers(handler: Any) -> bool:
 class _Filtered:
     """A handler that gets no text of an attempt, and nothing that was said about the text of an earlier one."""
 
-    def __init__(self, handler: Any) -> None:
+    def __init__(self, handler: Any, tool_turns_pass: bool) -> None:
         self._handler = handler
+        self._tool_turns_pass = tool_turns_pass
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
@@ -90,16 +98,20 @@ class _Filtered:
 
     def __getattr__(self, name: str) -> Any:
         target = getattr(self._handler, name)
-        if name in ("on_llm_new_token", "on_stream_event"):
+        if name in ("on_llm_new_token", "on_stream_event", "on_agent_action", "on_agent_finish"):
             return _edited(target, lambda args, kwargs: None)
         if name == "on_llm_end":
             return _edited(target, lambda args, kwargs: ((self._result(args[0]), *args[1:]), kwargs))
         if name == "on_llm_error":
             return _edited(target, self._error)
+        if name in ("on_chain_error", "on_tool_error"):
+            return _edited(target, lambda args, kwargs: ((_without_quotes(args[0]), *args[1:]), kwargs))
         if name == "on_chat_model_start":
             return _edited(target, _without_feedback_in)
         if name == "on_llm_start":  # also what LangChain falls back to for handlers that do not know chat models
             return _edited(target, lambda args, kwargs: ((args[0], [WITHHELD] * len(args[1]), *args[2:]), kwargs))
+        if name == "on_custom_event":
+            return _edited(target, lambda args, kwargs: ((args[0], WITHHELD, *args[2:]), kwargs))
         if name in ("on_chain_start", "on_tool_start"):
             return _edited(target, lambda args, kwargs: ((args[0], WITHHELD, *args[2:]), _without_inputs(kwargs)))
         if name in ("on_chain_end", "on_tool_end", "on_text"):
@@ -118,14 +130,23 @@ class _Filtered:
         message = getattr(generation, "message", None)
         if not isinstance(message, AIMessage):
             return Generation(text=WITHHELD)
-        if message.tool_calls:  # never guarded: it goes to the reader as it is
+        if message.tool_calls and self._tool_turns_pass:
             return ChatGeneration(message=message)
         metadata = {k: v for k, v in message.response_metadata.items() if k in _SAFE_METADATA}
         return ChatGeneration(
             message=AIMessage(
-                content=WITHHELD, id=message.id, response_metadata=metadata, usage_metadata=message.usage_metadata
+                content=WITHHELD,
+                id=message.id,
+                tool_calls=[{**call, "args": {}} for call in message.tool_calls],
+                response_metadata=metadata,
+                usage_metadata=message.usage_metadata,
             )
         )
+
+
+def _without_quotes(error: BaseException) -> BaseException:
+    """Parsers quote the answer that they cannot read. Only the kind of error is told, unless it steers LangGraph."""
+    return error if is_signal(error) else RuntimeError(f"{type(error).__name__}: {WITHHELD}")
 
 
 def _without_feedback_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

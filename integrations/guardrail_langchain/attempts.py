@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import aclosing, closing
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.messages import HumanMessage
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableAssign, RunnableConfig, RunnableParallel, RunnableSequence
+from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import patch_config, var_child_runnable_config
 
-from guardrail import GenerationRequest
-from guardrail_langchain.attempt_callbacks import WITHHELD, _Filtered, for_attempt
+from guardrail import ConfigurationError, GenerationRequest
+from guardrail_langchain.attempt_callbacks import WITHHELD, _Filtered, for_attempt, is_signal
 from guardrail_langchain.closing import close_watched, watch
 from guardrail_langchain.context import Asked
 from guardrail_langchain.outputs import Output
@@ -35,7 +36,7 @@ def hidden_config(
         Tags and metadata are passed on, and the callbacks that :func:`for_attempt` leaves; not the channels through
         which LangGraph streams and stores what graphs inside graphs do.
     """
-    callbacks = for_attempt(run.get_child(), attempt, tracers_only=False)
+    callbacks = for_attempt(run.get_child(), attempt, tracers_only=False, tool_turns_pass=False)
     callbacks.handlers = [_withheld(h, attempt) for h in callbacks.handlers]
     callbacks.inheritable_handlers = [_withheld(h, attempt) for h in callbacks.inheritable_handlers]
     child = patch_config(config, callbacks=callbacks)
@@ -52,8 +53,9 @@ def _withheld(handler: Any, attempt: int) -> Any:
 class _NoInputs:
     """A filtered handler that learns nothing from inputs either.
 
-    The input of a step inside a chain may be what another step wrote; and of later attempts the input of every step,
-    because nobody knows what a prompt template makes of the failed claims that it is told about.
+    The input of a step inside a chain may be what another step wrote. So nothing is told of inputs once a model of the
+    attempt has answered, which another model may be asked to revise; nor of any input of later attempts, because
+    nobody knows what a prompt template makes of the failed claims that it is told about.
     """
 
     def __init__(self, handler: Any, attempt: int) -> None:
@@ -67,6 +69,8 @@ class _NoInputs:
 
     def __getattr__(self, name: str) -> Any:
         target = getattr(self._handler, name)
+        if name in ("on_llm_end", "on_llm_error"):
+            self._later = True
         if name.endswith(("_end", "_error")):
             return _with_edited(target, lambda second: second, inputs=False)
         if self._later and name == "on_chat_model_start":
@@ -109,9 +113,12 @@ class Attempts:
         output: Reads what the runnable gives.
         config_for: The configuration of an attempt.
         options: Keyword arguments of the call.
+        blocking: Whether to call the synchronous methods of the runnable, if it has any: its asynchronous clients
+            belong to a loop that outlives the call.
 
     Attributes:
         signal: An exception that steers control flow (a LangGraph interrupt) and must reach the caller untouched.
+        generator: Runs one attempt; yields what the engine reads.
     """
 
     def __init__(
@@ -121,21 +128,29 @@ class Attempts:
         output: Output,
         config_for: Callable[[int], RunnableConfig],
         options: Mapping[str, Any],
+        *,
+        blocking: bool,
     ) -> None:
         self.signal: BaseException | None = None
+        self.generator: Callable[[GenerationRequest], Any] = self._async
+        if blocking and is_synchronous(bound):
+            self.generator = self._blocking
         self._bound = bound
         self._asked = asked
         self._output = output
         self._config_for = config_for
         self._options = options
 
-    async def __call__(self, request: GenerationRequest) -> AsyncIterator[Any]:
-        """Run one attempt; yields what the engine reads."""
+    def _begin(self, request: GenerationRequest) -> tuple[Any, RunnableConfig]:
         value = self._asked.for_attempt(request)
         config = self._config_for(request.attempt)
         self._output.begin(request.attempt)
-        opened = watch()
         var_child_runnable_config.set(config)  # this task is the attempt's own: what runs in it is a child of it
+        return value, config
+
+    async def _async(self, request: GenerationRequest) -> AsyncIterator[Any]:
+        opened = watch()
+        value, config = self._begin(request)
         ended = False
         try:
             if keeps_state(self._bound):
@@ -150,19 +165,81 @@ class Attempts:
                 yield item
             ended = True
         except Exception as error:
-            if is_signal(error):
-                self.signal = error
+            self._failed(error)
             raise
         finally:
             if not ended:
                 await close_watched(opened)
 
+    def _blocking(self, request: GenerationRequest) -> Iterator[Any]:
+        value, config = self._begin(request)
+        try:
+            if keeps_state(self._bound):
+                yield from self._output.read(self._bound.invoke(value, config, **self._options))
+            else:
+                with closing(self._bound.stream(value, config, **self._options)) as stream:  # type: ignore[type-var]
+                    for chunk in stream:
+                        yield from self._output.read(chunk)
+            yield from self._output.end()
+        except Exception as error:
+            self._failed(error)
+            raise
 
-def keeps_state(bound: Runnable[Any, Any]) -> bool:
-    """Whether a runnable streams what its nodes do instead of its output: a compiled LangGraph graph."""
-    return hasattr(bound, "aget_state") and hasattr(bound, "channels")
+    def _failed(self, error: Exception) -> None:
+        if is_signal(error):
+            self.signal = error
 
 
-def is_signal(error: BaseException) -> bool:
-    """Whether an exception steers LangGraph; found by name, because LangGraph need not be installed."""
-    return any(c.__name__ == "GraphBubbleUp" and c.__module__ == "langgraph.errors" for c in type(error).__mro__)
+def is_blocking(run: CallbackManagerForChainRun | AsyncCallbackManagerForChainRun) -> bool:
+    """Whether a run of the guard is a synchronous one."""
+    return isinstance(run, CallbackManagerForChainRun)
+
+
+def keeps_state(bound: Any) -> bool:
+    """Whether a runnable streams what its nodes do instead of its output: a LangGraph graph, or a chain with one."""
+    return any(_is_graph(part) for part in _parts(bound))
+
+
+def is_synchronous(bound: Any) -> bool:
+    """Whether a runnable can be called synchronously: not if a part of it is nothing but an asynchronous function."""
+    return all(_is_synchronous(part) for part in _parts(bound))
+
+
+def require_no_checkpoints(bound: Any) -> None:
+    """A graph inside a guard cannot have a checkpointer of its own, which would store every attempt.
+
+    Raises:
+        ConfigurationError: If a graph in the runnable has one.
+    """
+    if any(_is_graph(part) and part.checkpointer not in (None, True, False) for part in _parts(bound)):
+        raise ConfigurationError(
+            "the graph inside the guard has a checkpointer, which would store rejected attempts and show them to later "
+            "ones: compile it without, and call the guard in a node of a graph that has the checkpointer"
+        )
+
+
+def _parts(bound: Any) -> Iterator[Any]:
+    inner: Iterable[Any]
+    if isinstance(bound, RunnableSequence):
+        inner = bound.steps
+    elif isinstance(bound, RunnableParallel):
+        inner = bound.steps__.values()
+    elif isinstance(bound, RunnableAssign):
+        inner = [bound.mapper]
+    elif isinstance(bound, RunnableBindingBase):
+        inner = [bound.bound]
+    else:
+        yield bound
+        return
+    for part in inner:
+        yield from _parts(part)
+
+
+def _is_graph(part: Any) -> bool:
+    return hasattr(part, "aget_state") and hasattr(part, "channels")
+
+
+def _is_synchronous(part: Any) -> bool:
+    if _is_graph(part):
+        return all(is_synchronous(node.bound) for node in part.nodes.values())
+    return getattr(part, "afunc", None) is None or getattr(part, "func", None) is not None

@@ -115,6 +115,18 @@ class GuardedChatModel(BaseChatModel):
             "model: bind the tools first and wrap the result with GuardedRunnable"
         )
 
+    def get_token_ids(self, text: str) -> list[int]:
+        """Those of the model inside."""
+        return self.model.get_token_ids(text)
+
+    def get_num_tokens(self, text: str) -> int:
+        """That of the model inside."""
+        return self.model.get_num_tokens(text)
+
+    def get_num_tokens_from_messages(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> int:
+        """That of the model inside."""
+        return self.model.get_num_tokens_from_messages(messages, *args, **kwargs)
+
     # --- the guard's own run ------------------------------------------------------------------------------------
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> AIMessage:

@@ -21,7 +21,7 @@ from langchain_core.runnables.config import set_config_context
 from langchain_core.runnables.utils import coro_with_context
 
 from guardrail import Guardrail, GuardrailError, Outcome
-from guardrail_langchain.attempt_callbacks import for_attempt
+from guardrail_langchain.attempt_callbacks import ManagerT, for_attempt
 from guardrail_langchain.messages import METADATA_KEY, outcome_metadata
 from guardrail_langchain.sync import LoopThread
 from guardrail_langchain.turns import Turn, calls_tools, joined_context, question_in, tool_results
@@ -201,14 +201,18 @@ class _Calls:
         own = getattr(model, "callbacks", None)
         if not own:
             return self.request.override(messages=messages)
-        quiet = for_attempt(self._kind.configure(None, own), attempt, tracers_only=False)
+        quiet = self._quiet(self._kind.configure(None, own), attempt)
         return self.request.override(messages=messages, model=model.model_copy(update={"callbacks": quiet.handlers}))
 
     def _config(self, attempt: int) -> RunnableConfig:
         config = ensure_config()
         callbacks = config.get("callbacks")
         manager = callbacks if isinstance(callbacks, BaseCallbackManager) else self._kind.configure(callbacks)
-        return {**config, "callbacks": for_attempt(manager, attempt, tracers_only=False)}
+        return {**config, "callbacks": self._quiet(manager, attempt)}
+
+    def _quiet(self, manager: ManagerT, attempt: int) -> ManagerT:
+        passes = self.request.response_format is None  # else a call may be the answer, which is checked
+        return for_attempt(manager, attempt, tracers_only=False, tool_turns_pass=passes)
 
 
 async def _awaited(handler: Callable[[Any], Awaitable[_Response]], request: ModelRequest[Any]) -> _Response:

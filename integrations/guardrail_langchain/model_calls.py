@@ -52,7 +52,7 @@ class OwnRun:
         manager.parent_run_id = self.run_id
         manager.add_tags(self.config.get("tags") or [])
         manager.add_metadata(self.config.get("metadata") or {})
-        callbacks = for_attempt(manager, attempt, tracers_only=True)
+        callbacks = for_attempt(manager, attempt, tracers_only=True, tool_turns_pass=True)
         return {"callbacks": callbacks, "configurable": self.config.get("configurable") or {}}
 
 

@@ -224,7 +224,14 @@ class MappingOutput:
             answer = chunk[self._key]
             yield read_message(answer) if isinstance(answer, AIMessage) else text_of(answer)
         elif chunk.get(_MESSAGES_KEY):
-            yield read_message(chunk[_MESSAGES_KEY][-1])
+            last = chunk[_MESSAGES_KEY][-1]
+            if not isinstance(last, AIMessage):
+                raise GenerationTypeError(
+                    f"the last message that the runnable gave is a {type(last).__name__} and no answer: a graph inside "
+                    "the guard has to run to its end and to end with the message of a model",
+                    attempt=len(self._attempts),
+                )
+            yield read_message(last)
 
     def end(self) -> Iterable[Any]:
         """See :class:`Output`."""

@@ -46,6 +46,7 @@ class Retrieval:
         config_for: The configuration of calls for an attempt; their queries hold what was rejected.
         reranker: Chooses from all documents when asking again has found nothing new.
         widen: Gives the retriever for a round: ``(retriever, factor) -> retriever``.
+        blocking: Whether to call the synchronous methods of the retriever.
     """
 
     def __init__(
@@ -55,19 +56,25 @@ class Retrieval:
         config_for: Callable[[int], RunnableConfig],
         reranker: Reranker,
         widen: Callable[[Any, int], Any] = widened,
+        *,
+        blocking: bool = False,
     ) -> None:
         self._retriever = retriever
         self._config = config
         self._config_for = config_for
         self._reranker = reranker
         self._widen = widen
+        self._blocking = blocking
         self._loop = asyncio.get_running_loop()
         self._texts: set[str] = set()
         self.found: list[Passage] = []
 
     async def first(self, question: str) -> list[Document]:
         """Ask for the question."""
-        documents = list(await self._retriever.ainvoke(question, self._config))
+        if self._blocking:
+            documents = list(await asyncio.to_thread(self._retriever.invoke, question, self._config))
+        else:
+            documents = list(await self._retriever.ainvoke(question, self._config))
         self._texts = {document.page_content for document in documents}
         return documents
 
@@ -82,16 +89,15 @@ class Retrieval:
     ) -> tuple[Passage, ...] | None:
         """Ask again, with a larger k, for the question and the claims that failed; what is new comes first.
 
-        The engine calls this in a thread; the retriever runs where the guard runs.
+        The engine calls this in a thread; a retriever that does not block runs where the guard runs.
 
         Raises:
             RerankingError: If the retriever fails.
         """
         queries = [question, *dict.fromkeys(claim.text.strip() for claim in failed[:_CLAIMS_ASKED])]
         attempt = len(tried) + 1
-        more: Future[list[Document]] = asyncio.run_coroutine_threadsafe(self._ask(queries, attempt), self._loop)
         try:
-            new = self._as_new_passages(more.result())
+            new = self._as_new_passages(self._more(queries, attempt))
         except Exception as error:
             raise RerankingError(f"the retriever raised {type(error).__name__}") from error
         if new:
@@ -100,6 +106,13 @@ class Retrieval:
         return self._reranker.next_context(
             question=question, passages=(*passages, *self.found), shown=shown, failed=failed, tried=tried
         )
+
+    def _more(self, queries: Sequence[str], attempt: int) -> list[Document]:
+        if self._blocking:
+            retriever, config = self._widen(self._retriever, attempt), self._config_for(attempt)
+            return [document for query in queries for document in retriever.invoke(query, config)]
+        more: Future[list[Document]] = asyncio.run_coroutine_threadsafe(self._ask(queries, attempt), self._loop)
+        return more.result()
 
     async def _ask(self, queries: Sequence[str], attempt: int) -> list[Document]:
         retriever = self._widen(self._retriever, attempt)

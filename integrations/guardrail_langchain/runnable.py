@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, field_validator
 
 from guardrail import ConfigurationError, GenerationError, Guardrail, Outcome
 from guardrail.events import Released
-from guardrail_langchain.attempts import Attempts, hidden_config
+from guardrail_langchain.attempts import Attempts, hidden_config, is_blocking, require_no_checkpoints
 from guardrail_langchain.context import Asked, context_of, question_of
 from guardrail_langchain.outputs import AnyOutput, Output
 from guardrail_langchain.retrieval import Retrieval, guard_of_run, reranker_of
@@ -65,11 +65,11 @@ class GuardedRunnable(RunnableSerializable[Any, Any]):
 
     Raises:
         PolicyError: If a policy value is out of range.
-        ConfigurationError: If both a guard and settings of a guard are given.
+        ConfigurationError: If both a guard and settings of a guard are given, or a graph inside has a checkpointer.
 
     Exceptions of the runnable inside reach the caller as they are; what the guard itself raises is listed at
     :class:`guardrail.GuardedStream`. Closing or cancelling a stream closes the runnable's stream before it returns. The
-    synchronous methods run the guard in a thread with an event loop of its own, so they work inside a running loop.
+    synchronous methods work inside a running event loop too; they call the synchronous methods of the runnable.
 
     Example:
         >>> from langchain_core.runnables import RunnableLambda
@@ -107,6 +107,7 @@ class GuardedRunnable(RunnableSerializable[Any, Any]):
 
     def __init__(self, **fields: Any) -> None:
         super().__init__(**fields)
+        require_no_checkpoints(self.bound)
         # Not in a validator: pydantic would wrap what the guard raises about its settings.
         self._guardrail = self._make_guard()
 
@@ -201,7 +202,7 @@ class GuardedRunnable(RunnableSerializable[Any, Any]):
         guard, asked = await self._ask(input, run, config)
         attempts, output = self._attempts(asked, run, config, options)
         with self._as_callers_expect(attempts):
-            outcome = await guard.run(attempts, question=asked.question, context=asked.context, key=self.key)
+            outcome = await guard.run(attempts.generator, question=asked.question, context=asked.context, key=self.key)
         self._tell(outcome)
         return output.whole(outcome)
 
@@ -290,7 +291,7 @@ class GuardedRunnable(RunnableSerializable[Any, Any]):
             return
         guard, asked = await self._ask(input, run, config)
         attempts, output = self._attempts(asked, run, config, options)
-        stream = guard.stream(attempts, question=asked.question, context=asked.context, key=self.key)
+        stream = guard.stream(attempts.generator, question=asked.question, context=asked.context, key=self.key)
         with self._as_callers_expect(attempts):
             async with stream:
                 async for event in stream.events():
@@ -332,6 +333,7 @@ class GuardedRunnable(RunnableSerializable[Any, Any]):
             patch_config(config, callbacks=run.get_child("guard:retrieve")),
             lambda attempt: hidden_config(config, run, attempt),
             reranker_of(self._settings(), self._guardrail.policy.context_size),
+            blocking=is_blocking(run),
         )
 
     def _attempts(
@@ -344,7 +346,7 @@ class GuardedRunnable(RunnableSerializable[Any, Any]):
         def config_for(attempt: int) -> RunnableConfig:
             return hidden_config(config, run, attempt)
 
-        return Attempts(self.bound, asked, output, config_for, options), output
+        return Attempts(self.bound, asked, output, config_for, options, blocking=is_blocking(run)), output
 
     @contextmanager
     def _as_callers_expect(self, attempts: Attempts) -> Iterator[None]:

@@ -10,8 +10,7 @@ from langchain_core.exceptions import ModelRefusalError
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
 
 from guardrail import GenerationError, GenerationRequest, GuardrailError, InputError, Outcome
-from guardrail_langchain.attempt_callbacks import FEEDBACK_ID
-from guardrail_langchain.attempts import is_signal
+from guardrail_langchain.attempt_callbacks import FEEDBACK_ID, is_signal
 from guardrail_langchain.closing import close_watched, watch
 from guardrail_langchain.context import feedback
 from guardrail_langchain.leaves import leaf_text, structured_value

@@ -315,3 +315,16 @@ async def test_the_tenant_comes_from_the_configuration():
     assert (await chat.ainvoke(QUESTION)).text == ANSWER
     with pytest.raises(RateLimitedError):
         await chat.ainvoke(QUESTION, {"configurable": {"guardrail_key": "spent"}})
+
+
+def test_tokens_are_counted_by_the_model_inside():
+    class Counting(ScriptedChatModel):
+        def get_token_ids(self, text: str) -> list[int]:
+            return [len(word) for word in text.split()]
+
+        def get_num_tokens_from_messages(self, messages: Any, tools: Any = None) -> int:
+            return 100 * len(messages) + len(tools or [])
+
+    chat = GuardedChatModel(model=Counting(ANSWER), guard=guard())
+    assert (chat.get_token_ids("a bc"), chat.get_num_tokens("a bc")) == ([1, 2], 2)
+    assert chat.get_num_tokens_from_messages([HumanMessage(QUESTION)], tools=TOOLS) == 101

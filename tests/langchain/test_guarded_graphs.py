@@ -12,6 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 
+from guardrail import ConfigurationError, GenerationTypeError
 from guardrail.policy import DEFAULT_REFUSAL
 from tests.langchain.guarded import ANSWER, ASKED, CONTEXT, MARKER, METHODS, ONE, STREAMS, WRONG, call, settings
 from tests.langchain.scripted_model import ScriptedChatModel
@@ -43,6 +44,34 @@ async def test_a_graph_inside_gives_its_state_with_the_checked_answer(method: st
     assert (answer.text, answer.response_metadata["guardrail"]["attempts"]) == (ANSWER, 2)
     assert MARKER not in repr(pieces)
     assert WRONG in model.log.prompts[1][-1].text
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_a_chain_with_a_graph_gives_what_it_gives_when_it_is_invoked(method: str) -> None:
+    model = ScriptedChatModel(WRONG, ANSWER)
+    before = RunnableLambda(lambda asked: {"messages": [HumanMessage(asked["question"])]})
+    last = RunnableLambda(lambda state: state["messages"][-1].text)
+    state = await call(method, GuardedRunnable(bound=before | graph_of(model), **settings()), ASKED)
+    assert [m.text for m in state[-1]["messages"]] == [QUESTION, ANSWER]
+    model.log.prompts.clear()
+    piped = GuardedRunnable(bound=before | graph_of(model).with_config(tags=["mine"]) | last, **settings())
+    assert "".join(await call(method, piped, ASKED)) == ANSWER
+
+
+async def test_a_state_without_an_answer_is_an_error() -> None:
+    guarded = GuardedRunnable(bound=RunnableLambda(lambda _: CONVERSATION), **settings())
+    with pytest.raises(GenerationTypeError, match="is a HumanMessage and no answer"):
+        await guarded.ainvoke(ASKED)
+
+
+def test_a_graph_that_would_store_rejected_attempts_is_refused() -> None:
+    builder = StateGraph(MessagesState)
+    builder.add_node("model", lambda state: {"messages": [ScriptedChatModel(WRONG).invoke(state["messages"])]})
+    builder.add_edge(START, "model")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    for inside in (graph, RunnableLambda(lambda asked: asked) | graph, graph.with_config(tags=["mine"])):
+        with pytest.raises(ConfigurationError, match="checkpointer, which would store rejected attempts"):
+            GuardedRunnable(bound=inside, **settings())
 
 
 @pytest.mark.parametrize("method", ["ainvoke", "astream"])
