@@ -94,6 +94,8 @@ class Charges:
         Raises:
             RateLimitedError: If the limiter refuses or fails, or its decision is degraded and the policy does not
                 accept that.
+
+        If it does not end well, also on cancellation, tokens that were reserved are given back.
         """
         started = self._clock()
         try:
@@ -104,6 +106,9 @@ class Charges:
                     await self._acquire(self._limiter, attempt, timeout_s, found)
             if self._budget is not None and attempt == 1:
                 await self._count_first(self._budget)
+        except BaseException:
+            self.settle({"total_tokens": 0})  # what was reserved for an attempt that does not begin
+            raise
         finally:
             self.waited_s += self._clock() - started
 
@@ -118,13 +123,13 @@ class Charges:
                 f"the limiter ({decision.source}) refused attempt {attempt}{limit}",
                 retry_after_s=decision.retry_after_s,
             )
+        self._charged = decision
         if decision.degraded and not self._accepts_degraded:
             raise RateLimitedError(
                 f"the limiter could not decide as configured ({decision.degraded}), and "
                 'Policy.on_degraded_limits="refuse" accepts nothing else: see that its store can be reached, '
                 'or set it to "allow"'
             )
-        self._charged = decision
 
     async def _count_first(self, budget: Budget) -> None:
         """A first attempt that is not counted makes the budget smaller, never larger: no reason to refuse it."""

@@ -17,6 +17,9 @@ from guardrail.limits.limit import Limit
 MILLI = 1000
 MICRO = 1_000_000
 
+_MOST_SPELLED_OUT = 2**53
+"""Below it a whole float is the number that was written."""
+
 _MOST_ROUNDED = 1000
 """For how many charges of one unit a full bucket makes up for rounding."""
 
@@ -50,7 +53,9 @@ def check_cost(cost: Any) -> int:
     if not number or not 0 <= cost < math.inf:
         raise ConfigurationError(f"the cost of a charge must be a finite number from 0 on, got {cost!r}")
     whole = int(cost)
-    return whole * MILLI if whole == cost else math.ceil(_exact(cost) * MILLI)  # fractions of numbers are slow
+    if whole == cost and whole < _MOST_SPELLED_OUT:
+        return whole * MILLI  # fractions of numbers are slow
+    return math.ceil(_exact(cost) * MILLI)
 
 
 def check_timeout(timeout_s: Any) -> float | None:

@@ -47,7 +47,7 @@ class Fallback:
     def charged(self, key: str, cost: float) -> None:
         """Take note of a charge that was made elsewhere."""
         if self._local is not None:
-            self._local.charge(key, cost)
+            self._local.note(key, cost)
 
     async def decide(self, key: str, cost: float, timeout_s: float | None, *, reason: str, again_s: float) -> Decision:
         """Decide about a charge.

@@ -218,6 +218,24 @@ class LocalLimiter:
             with self._lock:
                 self._take(slot, milli, micros(self._clock()))
 
+    def note(self, key: str, cost: float = 1.0) -> None:
+        """Record a charge that another limiter let through, so that this one is warm when it has to take over.
+
+        As :meth:`charge`, but it never leaves a bucket more than empty: the other one may let more through than the
+        limits here, for hours, and that is not to be paid back here.
+
+        Raises:
+            ConfigurationError: If an argument is of the wrong type or out of range.
+        """
+        slot = _slot_of(check_key(key))
+        milli = check_cost(cost)
+        if milli:
+            with self._lock:
+                now = micros(self._clock())
+                for limit, meter in zip(self._own + self._common, self._meters_to_charge(slot), strict=True):
+                    meter.note(self._amount(limit, milli), now)
+                self._forget(now)
+
     async def settle(self, decision: Decision, tokens: float) -> None:
         """Replace the tokens that a decision of this limiter reserved by those that were used.
 
@@ -253,6 +271,7 @@ class LocalLimiter:
                 charged.amount = after
         if not all(meter.idle(now) for meter in own):
             self._keys.setdefault(reservation.slot, own)
+            self._forget(now)
         return refunded
 
     async def aclose(self) -> None:
@@ -279,13 +298,16 @@ class LocalLimiter:
     def _remaining(self, slot: Hashable, now: int) -> float:
         return min(meter.left(now) for meter in self._meters(slot) + self._common_meters) / MILLI
 
-    def _take(self, slot: Hashable, milli: int, now: int) -> list[_Charged]:
+    def _meters_to_charge(self, slot: Hashable) -> list[Meter]:
         own = self._meters(slot)
         if own:
             self._keys[slot] = own
             self._keys.move_to_end(slot)
+        return own + self._common_meters
+
+    def _take(self, slot: Hashable, milli: int, now: int) -> list[_Charged]:
         charges = []
-        for limit, meter in zip(self._own + self._common, own + self._common_meters, strict=True):
+        for limit, meter in zip(self._own + self._common, self._meters_to_charge(slot), strict=True):
             taken = self._amount(limit, milli)
             charges.append(_Charged(taken, meter.take(taken, now)))
         self._forget(now)

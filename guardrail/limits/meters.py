@@ -28,6 +28,10 @@ class Meter(Protocol):
         """Charge, whether it fits or not; what comes back is for :meth:`settle`."""
         ...
 
+    def note(self, amount: int, now: int) -> None:
+        """Charge what another limiter let through: it takes what is there and makes no lasting debt."""
+        ...
+
     def settle(self, mark: Any, before: int, after: int, now: int) -> Any:
         """Change a charge of ``before`` into one of ``after``, made when that was made; returns its new mark."""
         ...
@@ -65,6 +69,11 @@ class GcraMeter:
         """See :class:`Meter`."""
         self._full_at = max(self._full_at, now) + self._terms.interval_us(amount)
         return self._full_at
+
+    def note(self, amount: int, now: int) -> None:
+        """See :class:`Meter`."""
+        empty = now + self._terms.tolerance_us
+        self._full_at = max(self._full_at, min(max(self._full_at, now) + self._terms.interval_us(amount), empty))
 
     def settle(self, mark: int, before: int, after: int, now: int) -> int:
         """See :class:`Meter`."""
@@ -148,6 +157,10 @@ class WindowLog(Throttler):
         entry.amount += amount
         self._used += amount
         return entry
+
+    def note(self, amount: int, now: int) -> None:
+        """See :class:`Meter`."""
+        self.take(amount, now)  # whose entry leaves by itself
 
     def _joins(self, entry: _Entry, now: int) -> bool:
         if now <= entry.stamp:

@@ -19,7 +19,16 @@ from guardrail.limits.costs import check_cost, check_key, check_timeout, check_t
 from guardrail.limits.degraded import Fallback, OnError
 from guardrail.limits.fifo import FifoGate
 from guardrail.limits.limit import as_limits
-from guardrail.limits.redis_calls import KeyNames, Reservation, Terms, acquire_call, new_id, refused, settle_call
+from guardrail.limits.redis_calls import (
+    KeyNames,
+    Reservation,
+    Terms,
+    acquire_call,
+    new_id,
+    refused,
+    settle_call,
+    undo_call,
+)
 from guardrail.limits.sharing import RoundTrips
 from guardrail.limits.waiting import Arrival, Head, Here, Line
 from guardrail.protocols import Clock, Decision
@@ -227,7 +236,7 @@ class RedisLimiter:
 
     async def _decide(self, wanted: _Wanted) -> Decision:
         here, line = self._here(), wanted.names
-        number, wait_s = 0, 0.0
+        number, wait_s, asked = 0, 0.0, here.given_back
         if line not in here.busy:
             arrival = Arrival(here.arrivals, line)
             try:
@@ -254,13 +263,15 @@ class RedisLimiter:
             except TimeoutError:
                 return self._refusal(wanted, *self._least_wait(here, wanted), waited=True)
             place.callback(here.heads.pop, line, None)
-            return await self._at_the_head(here, wanted, wait_s, number)
+            return await self._at_the_head(here, wanted, wait_s, number, asked)
 
-    async def _at_the_head(self, here: Here, wanted: _Wanted, wait_s: float, number: int) -> Decision:
+    async def _at_the_head(self, here: Here, wanted: _Wanted, wait_s: float, number: int, asked: int) -> Decision:
         while True:
-            if wait_s > 0:
+            # The answer may be older than what was given back while it was on its way.
+            if wait_s > 0 and not here.given_back_since(asked, wanted.names):
                 here.heads[wanted.names] = head = Head(self._clock() + wait_s, number, wanted.price.milli)
                 await head.sleep(wait_s + self._jitter_s(wait_s, self._left_s(wanted)))
+            asked = here.given_back
             answer = await self._ask(here, wanted)
             if isinstance(answer, Decision):
                 return replace(answer, waited_s=self._clock() - wanted.started)
@@ -278,7 +289,7 @@ class RedisLimiter:
         def give_back(answer: list[int]) -> None:
             if refused(answer) is None:
                 reservation.states = answer[2:]
-                call = settle_call(reservation, [0] * len(self._terms))
+                call = undo_call(reservation)
                 if call is not None:
                     here.trips.post(call).add_done_callback(lambda _: here.wake(wanted.names))
 

@@ -171,12 +171,18 @@ def acquire_call(charge_id: str, names: tuple[bytes, ...], demands: tuple[bytes,
     return Call(ACQUIRE, names, (charge_id, *demands))
 
 
-def settle_call(reservation: Reservation, amounts: Sequence[int | None]) -> Call | None:
+def undo_call(reservation: Reservation) -> Call | None:
+    """The call that takes a charge back for good."""
+    return settle_call(reservation, [0] * len(reservation.terms), window="undo")
+
+
+def settle_call(reservation: Reservation, amounts: Sequence[int | None], *, window: str = "window") -> Call | None:
     """The call that replaces what was charged; the reservation takes note of what it will be then.
 
     Args:
         reservation: The charge.
         amounts: New amounts in thousandths; ``None`` for a limit whose charge stays.
+        window: What becomes of an entry of a window: ``"window"`` changes it, ``"undo"`` removes it.
 
     Returns:
         The call, or ``None`` if nothing changes.
@@ -190,7 +196,8 @@ def settle_call(reservation: Reservation, amounts: Sequence[int | None]) -> Call
         if before == after:
             continue
         names.append(reservation.names[i])
-        changes.append(f"{term.kind} {before} {after} {reservation.states[i]}")
+        kind = window if term.kind == "window" else term.kind
+        changes.append(f"{kind} {before} {after} {reservation.states[i]}")
         reservation.arguments[i] = after
         reservation.states[i] += after - before
     return Call(SETTLE, tuple(names), (reservation.id, *changes)) if names else None

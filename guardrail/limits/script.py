@@ -170,7 +170,7 @@ local function change_bucket(key, before, after, mark)
   return 1
 end
 
-local function change_entry(key, id, before, after)
+local function change_entry(key, id, before, after, undone)
   local member = id .. ':' .. text(before)
   local stamp = redis.call('ZSCORE', key, member)
   if not stamp then
@@ -179,8 +179,8 @@ local function change_entry(key, id, before, after)
   local total = -redis.call('ZSCORE', key, 'total') + after - before
   redis.call('ZADD', key, text(-total), 'total')
   redis.call('ZREM', key, member)
-  if after > 0 then
-    redis.call('ZADD', key, stamp, id .. ':' .. text(after))
+  if not undone then
+    redis.call('ZADD', key, stamp, id .. ':' .. text(after)) -- also 0: a better number may follow
   end
   return 1
 end
@@ -193,7 +193,7 @@ for first = 1, #ARGV, #KEYS + 1 do
     if kind == 'gcra' then
       changed = changed + change_bucket(key, before, after, tonumber(state))
     else
-      changed = changed + change_entry(key, ARGV[first], before, after)
+      changed = changed + change_entry(key, ARGV[first], before, after, kind == 'undo')
     end
   end
   table.insert(answers, text(changed))

@@ -153,8 +153,8 @@ class RoundTrips:
             # Whoever has an answer now may queue up, or ask again and travel with the next batch.
             await asyncio.sleep(0)
 
-    async def _call(self, batch: Sequence[_Entry]) -> list[list[int]]:
-        """Answers to all entries; those with the same script and keys run as one."""
+    async def _call(self, batch: Sequence[_Entry]) -> list[list[int] | Exception]:
+        """What all entries came to; those with the same script and keys run as one."""
         runs: dict[tuple[str, tuple[str | bytes, ...]], list[int]] = {}
         for place, entry in enumerate(batch):
             runs.setdefault((entry.call.script.name, entry.call.keys), []).append(place)
@@ -164,8 +164,19 @@ class RoundTrips:
             if len(places) > 1:
                 call = Call(call.script, call.keys, tuple(chain.from_iterable(batch[i].call.args for i in places)))
             calls.append(call)
-        answers: list[list[int]] = [[]] * len(batch)
-        for places, reply in zip(runs.values(), await self._store.call(calls), strict=True):
+        try:
+            replies = await self._store.call(calls)
+        except StoreUnavailableError as error:
+            replies = list(error.replies or ())
+            if all(isinstance(reply, StoreUnavailableError) for reply in replies):
+                raise
+            # The others did run: they have charged.
+        answers: list[list[int] | Exception] = [[]] * len(batch)
+        for places, reply in zip(runs.values(), replies, strict=True):
+            if isinstance(reply, StoreUnavailableError):
+                for place in places:
+                    answers[place] = reply
+                continue
             for place, line in zip(places, reply.split(b"\n"), strict=True):
                 answers[place] = [int(number) for number in line.split()]
         return answers

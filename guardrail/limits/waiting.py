@@ -10,6 +10,8 @@ from guardrail.limits.sharing import RoundTrips
 Line = tuple[bytes, ...]
 """What a queue forms for: the names of the keys of a charge."""
 
+_MOST_REMEMBERED = 1024
+
 
 class Head:
     """The first who waits for a key, while it sleeps.
@@ -79,18 +81,33 @@ class Here:
     Args:
         trips: The way to the store.
         busy: For whom somebody queues up.
+
+    Attributes:
+        given_back: How often something was given back.
     """
 
-    __slots__ = ("__weakref__", "arrivals", "busy", "heads", "trips")
+    __slots__ = ("__weakref__", "_forgotten", "_last", "arrivals", "busy", "given_back", "heads", "trips")
 
     def __init__(self, trips: RoundTrips, busy: Container[Hashable]) -> None:
         self.trips = trips
         self.busy = busy
         self.heads: dict[Line, Head] = {}
         self.arrivals: dict[Line, Arrival] = {}
+        self.given_back = 0
+        self._last: dict[Line, int] = {}
+        self._forgotten = 0
+
+    def given_back_since(self, count: int, line: Line) -> bool:
+        """Whether anything was given back since :attr:`given_back` was ``count``; it may err if that is long ago."""
+        return self._last.get(line, self._forgotten) > count
 
     def wake(self, line: Line) -> None:
         """Let the first who waits ask again: something was given back."""
+        self.given_back += 1
+        if len(self._last) >= _MOST_REMEMBERED:
+            self._last.clear()
+            self._forgotten = self.given_back
+        self._last[line] = self.given_back
         head = self.heads.get(line)
         if head is not None:
             head.wake()

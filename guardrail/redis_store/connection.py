@@ -141,7 +141,8 @@ class RedisStore:
             The replies in the order of the calls.
 
         Raises:
-            StoreUnavailableError: If not all of them were answered; some may have run. Within :attr:`deadline_s`.
+            StoreUnavailableError: If not all of them were answered; some may have run. Its ``replies`` say which, if
+                that is known. Within :attr:`deadline_s`.
 
         On cancellation the connection is closed; whether the scripts ran is not known.
         """
@@ -192,11 +193,11 @@ class RedisStore:
         finally:
             permit.give_back()
         if fault is not None:
-            raise unavailable(fault, self.url_for_display)
+            raise unavailable(fault, self.url_for_display, replies)
         return replies
 
     async def _answered(self, work: Awaitable[list[Any]]) -> tuple[list[Any], Fault | None]:
-        """Replies, or what went wrong: not as an exception, whose context would show what the server said."""
+        """Replies, and what went wrong: not as an exception, whose context would show what the server said."""
         from redis.exceptions import RedisClusterException, RedisError
 
         handled = sys.exception()  # by the caller: it says nothing about this call
@@ -206,12 +207,13 @@ class RedisStore:
             return [], Fault(error.reason)
         except (RedisError, RedisClusterException, OSError) as error:
             return [], fault_of(error, self._address.secrets, handled)
-        for reply in replies:
-            if isinstance(reply, StoreUnavailableError):
-                return [], Fault(reply.reason)
-            if isinstance(reply, Exception):
-                return [], fault_of(reply, self._address.secrets)
-        return replies, None
+        answers = [self._fault_in(reply) if isinstance(reply, Exception) else reply for reply in replies]
+        return answers, next((answer for answer in answers if isinstance(answer, Fault)), None)
+
+    def _fault_in(self, reply: Exception) -> Fault:
+        if isinstance(reply, StoreUnavailableError):
+            return Fault(reply.reason)
+        return fault_of(reply, self._address.secrets)
 
     def _retire(self, client: Client) -> None:
         """Connect anew next time: the name may lead to another server by then, and old connections nowhere."""

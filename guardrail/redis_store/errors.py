@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from guardrail.errors import GuardrailError, MissingExtraError
 
@@ -34,15 +35,17 @@ class StoreUnavailableError(GuardrailError):
     Attributes:
         reason: ``refused`` (no connection, or it was lost), ``timeout``, ``auth``, ``read_only``, ``pool_exhausted``,
             ``breaker_open`` (not tried, because it failed just before) or ``server_error`` (it answered with an error).
+        replies: If only some of several calls failed: what each came to, such an error in the place of its reply.
 
     Example:
         >>> StoreUnavailableError("timeout").reason
         'timeout'
     """
 
-    def __init__(self, reason: Reason, message: str = "") -> None:
+    def __init__(self, reason: Reason, message: str = "", *, replies: Sequence[Any] | None = None) -> None:
         super().__init__(message or f"Redis cannot be used ({reason}): {_HINTS[reason]}")
         self.reason = reason
+        self.replies = replies
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +110,19 @@ def fault_of(error: BaseException, secrets: tuple[str, ...] = (), handled: BaseE
     return Fault("server_error", alive=not trouble, detail=detail)
 
 
-def unavailable(fault: Fault, where: str) -> StoreUnavailableError:
+def unavailable(fault: Fault, where: str, replies: Sequence[Any] = ()) -> StoreUnavailableError:
     """The error that callers see.
 
     Args:
         fault: What went wrong.
         where: Address of the server, for people, without credentials.
+        replies: What each of several calls came to, a fault for some.
     """
     detail = f" ({fault.detail})" if fault.detail else ""
     return StoreUnavailableError(
-        fault.reason, f"Redis at {where} cannot be used ({fault.reason}): {_HINTS[fault.reason]}{detail}"
+        fault.reason,
+        f"Redis at {where} cannot be used ({fault.reason}): {_HINTS[fault.reason]}{detail}",
+        replies=[unavailable(one, where) if isinstance(one, Fault) else one for one in replies] or None,
     )
 
 

@@ -22,6 +22,7 @@ from pydantic import Field, model_validator
 
 from guardrail import ConfigurationError, Guardrail, GuardrailError, Outcome, ReleaseMode
 from guardrail.events import Finished, Released
+from guardrail_langchain.bindings import ClosingBinding
 from guardrail_langchain.messages import closing_chunk
 from guardrail_langchain.model_calls import RUN, ModelCalls, own_run, without_run
 from guardrail_langchain.sync import LoopThread
@@ -109,7 +110,7 @@ class GuardedChatModel(BaseChatModel):
             return self.model_copy(update={"model": bound})
         if isinstance(bound, RunnableBinding) and isinstance(bound.bound, BaseChatModel):
             guarded = self if bound.bound is self.model else self.model_copy(update={"model": bound.bound})
-            return RunnableBinding(bound=guarded, kwargs=dict(bound.kwargs), config=bound.config)
+            return ClosingBinding(bound=guarded, kwargs=dict(bound.kwargs), config=bound.config)
         raise ConfigurationError(
             f"{type(self.model).__name__}.bind_tools gives a {type(bound).__name__}, which is not a binding of a chat "
             "model: bind the tools first and wrap the result with GuardedRunnable"

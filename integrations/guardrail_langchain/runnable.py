@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.language_models import BaseLanguageModel
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable, ensure_config
+from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 from langchain_core.runnables.base import coerce_to_runnable
 from langchain_core.runnables.config import (
     get_async_callback_manager_for_config,
@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, field_validator
 from guardrail import ConfigurationError, GenerationError, Guardrail, Outcome
 from guardrail.events import Released
 from guardrail_langchain.attempts import Attempts, hidden_config, is_blocking, require_no_checkpoints
+from guardrail_langchain.bindings import BindsClosing
 from guardrail_langchain.context import Asked, context_of, question_of
 from guardrail_langchain.outputs import AnyOutput, Output
 from guardrail_langchain.retrieval import Retrieval, guard_of_run, reranker_of
@@ -33,7 +34,7 @@ _Run = CallbackManagerForChainRun | AsyncCallbackManagerForChainRun
 _SETTINGS = ("policy", "entailment", "reranker", "limiter", "budget", "observers")
 
 
-class GuardedRunnable(RunnableSerializable[Any, Any]):
+class GuardedRunnable(BindsClosing):
     """Guards whatever answers: a chat model, a chain, a graph.
 
     It gives what the runnable inside gives (texts, messages, mappings), but only text that has passed: sentence by

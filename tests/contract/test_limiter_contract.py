@@ -272,10 +272,11 @@ async def test_settling_up_delays_later_charges(make, mode):
     assert refused.retry_after_s == pytest.approx(600 if mode == "window" else 960, abs=30)
 
 
-async def test_settling_twice_replaces(make, mode):
+@pytest.mark.parametrize("numbers", [(900, 200, 400), (0, 400)])
+async def test_settling_twice_replaces(make, mode, numbers):
     limiter = make(per(1000, 600.0, mode, unit="tokens"), tokens_per_call=500)
     first = await limiter.acquire("tenant", timeout_s=0)
-    for tokens in (900, 200, 400):
+    for tokens in numbers:
         await limiter.settle(first, tokens)
     assert await grants(limiter, cost=0.2) == 6
 

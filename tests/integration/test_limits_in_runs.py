@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -423,6 +424,37 @@ async def test_an_attempt_that_fails_still_settles(bad: BaseException):
         await run(guard, [usage(12, 1), ONE + " ", bad])
     assert caught.value.outcome.reason == "generation_error"
     assert limiter.settled == [(1, 13.0)]
+
+
+@pytest.mark.parametrize("way", ["cancel", "timeout"])
+async def test_a_charge_for_an_attempt_that_never_began_is_given_back(way: str):
+    class Waits(Log):
+        async def first(self, key: str) -> None:
+            await super().first(key)
+            await asyncio.Event().wait()
+
+    limiter, budget = Settling(then=lambda: turns(3)), Waits()
+    settings = policy(timeout_s=0.05) if way == "timeout" else policy()
+    guard = guard_for(ONE, limiter=limiter, budget=budget, policy=settings)
+    task = asyncio.create_task(run(guard, ONE))
+    while way == "cancel" and not budget.asked:
+        await asyncio.sleep(0)
+    if way == "cancel":
+        task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert limiter.settled == [(1, 0.0)]
+    assert others() == set()
+
+
+async def test_a_degraded_charge_that_the_policy_does_not_accept_is_given_back():
+    class Degraded(Settling):
+        async def acquire(self, key: str, cost: float = 1.0, timeout_s: float | None = None) -> Decision:
+            return replace(await super().acquire(key, cost, timeout_s), degraded="redis_timeout")
+
+    limiter = Degraded()
+    with pytest.raises(RateLimitedError):
+        await run(guard_for(ONE, limiter=limiter, policy=policy(on_degraded_limits="refuse")), ONE)
+    assert limiter.settled == [(1, 0.0)]
 
 
 @pytest.mark.parametrize("limit", ["timeout_s", "token_timeout_s"])

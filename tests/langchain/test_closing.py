@@ -51,6 +51,23 @@ async def test_everything_is_closed_when_aclose_returns(kind: str) -> None:
 
 
 @every_kind
+@pytest.mark.parametrize("method", ["astream", "atransform"])
+@pytest.mark.parametrize("twice", [False, True])
+async def test_what_is_bound_to_the_guard_is_closed_with_it(kind: str, method: str, twice: bool) -> None:
+    guarded = build(kind, [*text_chunks(ANSWER), asyncio.Event()])
+    bound = guarded.runnable.with_config(tags=["bound"])
+    bound = bound.bind(stop=["none"]).with_config(run_name="twice") if twice else bound
+
+    async def asked():
+        yield guarded.asked
+
+    source = asked() if method == "atransform" else guarded.asked
+    async with aclosing(getattr(bound, method)(source)) as stream:
+        assert ONE in str(await anext(stream))
+    assert guarded.closed
+
+
+@every_kind
 @pytest.mark.parametrize("turns", [0, 3, 30, 300])
 async def test_everything_is_closed_when_a_cancelled_call_returns(kind: str, turns: int) -> None:
     guarded = build(kind, [*text_chunks(ONE), asyncio.Event()])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from guardrail.errors import ConfigurationError
@@ -66,6 +68,33 @@ async def test_local_keeps_to_the_share_and_knows_what_was_charged_before():
 async def test_more_than_the_share_ever_gives_can_pass_when_redis_is_back():
     decision = await decide(fallback("local"), cost=3.0)
     assert (decision.allowed, decision.retry_after_s) == (False, 2.5)
+
+
+@pytest.mark.parametrize(
+    "limit", [Limit(40, 1.0, burst=4), Limit(40_000, 1.0, burst=4000, unit="tokens"), Limit(40, 1.0)], ids=str
+)
+@pytest.mark.parametrize("scope", ["key", "global"])
+async def test_a_process_that_had_more_than_its_share_for_long_does_not_pay_it_back(limit, scope):
+    # All the traffic comes to one of four processes: Redis lets it have four times its share.
+    clock = ManualClock()
+    one = Fallback("local", [replace(limit, scope=scope)], replicas=4, tokens_per_call=1000.0, clock=clock)
+    for _ in range(40 * 60):
+        one.charged("tenant", 1.0)
+        clock.advance(1 / 40)
+    decision = await decide(one)
+    assert not decision.allowed
+    assert 0 < decision.retry_after_s <= 1.0
+    clock.advance(decision.retry_after_s)
+    assert (await decide(one)).allowed
+
+
+async def test_what_was_settled_as_a_debt_stays_one_when_more_is_charged_in_redis():
+    clock = ManualClock()
+    limit = Limit(1000, 10.0, burst=1000, unit="tokens")
+    one = Fallback("local", [limit], replicas=1, tokens_per_call=1000.0, clock=clock)
+    await one.settle(await decide(one), 3000)
+    one.charged("tenant", 1.0)
+    assert (await decide(one)).retry_after_s == pytest.approx(30.0)
 
 
 async def test_limits_whose_shares_are_the_same_are_one():

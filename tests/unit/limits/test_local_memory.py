@@ -28,6 +28,14 @@ async def test_beyond_the_most_keys_those_charged_longest_ago_go():
     assert len(limiter._keys) == 50  # who is refused takes no room
 
 
+async def test_settling_the_debts_of_keys_that_were_forgotten_keeps_the_bound():
+    limiter = VirtualLimiter(Limit(1000, 60.0, burst=1000, unit="tokens"), tokens_per_call=1, max_keys=10)
+    decisions = [await limiter.acquire(f"tenant {number}") for number in range(200)]
+    for decision in decisions:
+        await limiter.settle(decision, 900)
+    assert list(limiter._keys) == [f"tenant {number}" for number in range(190, 200)]
+
+
 async def test_a_long_key_is_remembered_by_its_digest():
     limiter = VirtualLimiter("1/min")
     keys = ["x" * 1_000_000, "x" * 999_999 + "y", "\ud800" * 100, "", "é", "e\u0301"]
