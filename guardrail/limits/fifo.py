@@ -135,3 +135,18 @@ class Turn:
             ready = queue.waiters[0]._ready
             if ready is not None and not ready.done():
                 ready.set_result(None)
+
+
+class Sleeper:
+    """Who sleeps in an event loop until something wakes them."""
+
+    __slots__ = ("loop", "woken")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.woken: asyncio.Future[None] = loop.create_future()
+
+    def wake(self) -> None:
+        """End the sleep; in the loop of the sleeper."""
+        if not self.woken.done():
+            self.woken.set_result(None)

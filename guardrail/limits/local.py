@@ -26,7 +26,7 @@ from guardrail.limits.costs import (
     micros,
     seconds,
 )
-from guardrail.limits.fifo import FifoGate
+from guardrail.limits.fifo import FifoGate, Sleeper
 from guardrail.limits.limit import Limit, as_limits
 from guardrail.limits.meters import GcraMeter, Meter, WindowLog
 from guardrail.protocols import Clock, Decision
@@ -91,7 +91,7 @@ class LocalLimiter:
         self._lock = threading.Lock()  # for arithmetic only, never across an await
         self._keys: OrderedDict[Hashable, list[Meter]] = OrderedDict()  # the one charged longest ago is first
         self._common_meters = [self._new_meter(limit) for limit in self._common]
-        self._sleepers: dict[Hashable, set[_Sleeper]] = {}
+        self._sleepers: dict[Hashable, set[Sleeper]] = {}
 
     @property
     def limits(self) -> tuple[Limit, ...]:
@@ -129,6 +129,7 @@ class LocalLimiter:
             return answer
         try:
             async with self._gate.turn(slot, milli, request.rest_s(self._clock())):
+                request.check_in_time(self._clock())
                 return await self._serve(request)
         except TimeoutError:
             with self._lock:
@@ -145,6 +146,7 @@ class LocalLimiter:
                 await self._sleep(request.slot, answer.own_us)
                 continue
             async with self._gate.turn(_ALL, request.milli, request.rest_s(self._clock())):
+                request.check_in_time(self._clock())
                 while True:
                     answer = self._charge_or_wait(request, common_turn=True)
                     if isinstance(answer, Decision):
@@ -325,7 +327,7 @@ class LocalLimiter:
 
     async def _sleep(self, slot: Hashable, wait_us: int) -> None:
         """Sleep, or until room is made in ``slot``."""
-        sleeper = _Sleeper(asyncio.get_running_loop())
+        sleeper = Sleeper(asyncio.get_running_loop())
         with self._lock:
             self._sleepers.setdefault(slot, set()).add(sleeper)
         cancel_alarm = self._set_alarm(seconds(wait_us), sleeper.wake)
@@ -354,6 +356,11 @@ class _Request:
         """What is left of the timeout."""
         return None if self.timeout_s is None else max(self.timeout_s - max(now_s - self.since_s, 0.0), 0.0)
 
+    def check_in_time(self, now_s: float) -> None:
+        """A turn that comes when the time is over is none, also if the loop was too busy to say so before."""
+        if self.timeout_s is not None and now_s - self.since_s > self.timeout_s:
+            raise TimeoutError
+
 
 @dataclass(slots=True)
 class _Waits:
@@ -380,18 +387,6 @@ class _Reservation:
     limiter: LocalLimiter
     slot: Hashable
     charges: list[_Charged]
-
-
-class _Sleeper:
-    __slots__ = ("loop", "woken")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self.woken: asyncio.Future[None] = loop.create_future()
-
-    def wake(self) -> None:
-        if not self.woken.done():
-            self.woken.set_result(None)
 
 
 def _slot_of(key: str) -> Hashable:

@@ -425,3 +425,15 @@ async def test_as_a_context_manager():
     async with LocalLimiter(["5/s", Limit(9, scope="global")]) as limiter:
         assert (await limiter.acquire("tenant")).allowed
         assert repr(limiter) == "LocalLimiter(5 calls per 1 s, 9 calls per 1 s, all keys together)"
+
+
+async def test_a_turn_that_comes_after_the_timeout_is_refused() -> None:
+    limiter = VirtualLimiter([Limit(3, 0.5), Limit(19, 60.0, scope="global")])
+    crowd = Crowd(limiter)
+    costs = [("a", 1.0)] * 8 + [("a", 2.5)] * 3 + [("c", 1.0)] * 4
+    for number, (key, cost) in enumerate(costs):
+        crowd.add(number, key, cost)
+    crowd.add("late", "a", 0.001, timeout_s=30.0)
+    await crowd.served()
+    assert len(crowd.names) == len(costs)
+    assert [refusal.name for refusal in crowd.refusals] == ["late"]
