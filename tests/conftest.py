@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tests.redis_server import RedisServer, SharedServer
 
 # A busy machine is no failure; pytest's own timeout ends what hangs.
-settings.register_profile("guardrail", deadline=None)
+settings.register_profile("guardrail", deadline=None, derandomize=True)
 settings.load_profile("guardrail")
 
 # The helpers are imported by the fixtures: tests that need no Redis must not load its client library.
