@@ -68,7 +68,24 @@ def free_port() -> int:
             return port
 
 
-class RedisServer:
+class _Commands:
+    """What one may ask a server whose URL is known."""
+
+    url: str
+
+    @contextmanager
+    def client(self, **options: Any) -> Iterator[redis.Redis]:
+        """A synchronous client, to look and to prepare."""
+        with sync_client(self.url, **options) as client:
+            yield client
+
+    def do(self, *command: Any) -> Any:
+        """One command, with its reply."""
+        with self.client() as client:
+            return client.execute_command(*command)
+
+
+class RedisServer(_Commands):
     """A server process that a test owns, on a unix socket and, if wanted, on a port of 127.0.0.1.
 
     Args:
@@ -188,17 +205,6 @@ class RedisServer:
         finally:
             self.cont()
 
-    @contextmanager
-    def client(self, **options: Any) -> Iterator[redis.Redis]:
-        """A synchronous client, to look and to prepare."""
-        with sync_client(self.url, **options) as client:
-            yield client
-
-    def do(self, *command: Any) -> Any:
-        """One command, with its reply."""
-        with self.client() as client:
-            return client.execute_command(*command)
-
     def script_flush(self) -> None:
         """The server forgets all scripts."""
         self.do("SCRIPT FLUSH")
@@ -232,24 +238,13 @@ def sync_client(url: str, **options: Any) -> Iterator[redis.Redis]:
         client.close()
 
 
-class SharedServer:
+class SharedServer(_Commands):
     """The server of tests that do it no harm: an own one, or an empty database of the one that ``REDIS_URL`` names."""
 
     def __init__(self) -> None:
         given = os.environ.get("REDIS_URL")
         self._server = None if given else RedisServer()
         self.url = _with_empty_database(given) if given else self._server.url
-
-    @contextmanager
-    def client(self, **options: Any) -> Iterator[redis.Redis]:
-        """A synchronous client, to look and to prepare."""
-        with sync_client(self.url, **options) as client:
-            yield client
-
-    def do(self, *command: Any) -> Any:
-        """One command, with its reply."""
-        with self.client() as client:
-            return client.execute_command(*command)
 
     def empty(self) -> None:
         """Remove all keys of the database."""

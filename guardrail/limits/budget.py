@@ -7,11 +7,10 @@ import threading
 import time
 from collections import OrderedDict, deque
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 from guardrail.errors import ConfigurationError
-from guardrail.limits.costs import check_key
+from guardrail.limits.costs import check_key, digest_of
 from guardrail.protocols import Clock, Decision
 
 _MILLIONTHS = 1_000_000
@@ -232,13 +231,13 @@ class Tally:
         Raises:
             ConfigurationError: If the key is not a text.
         """
-        place = key_id(key)
+        place = digest_of(check_key(key))
         with self._lock:
             self._add(place, math.floor(self._clock()), first_attempts, regenerations)
 
     def take(self, key: str, attempt: int) -> Decision:
         """See :meth:`RegenerationBudget.take`."""
-        place = key_id(key)
+        place = digest_of(check_key(key))
         check_attempt(attempt)
         with self._lock:
             now = math.floor(self._clock())
@@ -261,19 +260,6 @@ class Tally:
         self._keys.move_to_end(place)
         while len(self._keys) > self._max_keys or next(iter(self._keys.values())).newest < oldest:
             self._keys.popitem(last=False)
-
-
-def key_id(key: Any) -> str:
-    """A key of any length and content as 32 characters.
-
-    Raises:
-        ConfigurationError: If it is not a text.
-
-    Example:
-        >>> len(key_id("tenant")), key_id("tenant") == key_id("tenant ")
-        (32, False)
-    """
-    return blake2b(check_key(key).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def check_attempt(attempt: Any) -> None:

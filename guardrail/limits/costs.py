@@ -7,13 +7,16 @@ script that runs elsewhere comes to the same numbers.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from fractions import Fraction
+from hashlib import blake2b
 from typing import Any
 
 from guardrail.errors import ConfigurationError
 from guardrail.limits.limit import Limit
 
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 MILLI = 1000
 MICRO = 1_000_000
 
@@ -37,6 +40,35 @@ def check_key(key: Any) -> str:
     if not isinstance(key, str):
         raise ConfigurationError(f"the key of a limit must be a str, got {type(key).__name__}")
     return key
+
+
+def check_name(name: Any) -> str:
+    """The name of a limiter or budget, with which the names of its keys in Redis begin.
+
+    Raises:
+        ConfigurationError: If it is not 1 to 64 letters, digits, dots, hyphens and underscores.
+
+    Example:
+        >>> check_name("chat")
+        'chat'
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ConfigurationError(
+            "the name of a limiter or budget has to be 1 to 64 letters, digits, dots, hyphens and underscores, because "
+            f"the names of its keys in Redis begin with it, got {name!r}"
+        )
+    return name
+
+
+def digest_of(text: str, size: int = 16) -> str:
+    """A text of any length and content as ``2 * size`` characters.
+
+    Example:
+        >>> len(digest_of("tenant")), digest_of("tenant") == digest_of("tenant ")
+        (32, False)
+    """
+    # Half of a surrogate pair is no text that UTF-8 knows, but a key may hold one.
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()
 
 
 def check_cost(cost: Any) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from guardrail.errors import ConfigurationError
 from guardrail.limits.limit import Limit
@@ -34,10 +34,7 @@ class Fallback:
     def __init__(
         self, rule: OnError, limits: Sequence[Limit], *, replicas: int, tokens_per_call: float, clock: Clock
     ) -> None:
-        if rule not in ("local", "open", "closed"):
-            raise ConfigurationError(f'RedisLimiter.on_error: must be "local", "open" or "closed", got {rule!r}')
-        if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 1:
-            raise ConfigurationError(f"RedisLimiter.replicas: must be a whole number from 1 on, got {replicas!r}")
+        check_outage(rule, replicas)
         self._rule = rule
         self._local: LocalLimiter | None = None
         if rule == "local":
@@ -79,6 +76,18 @@ class Fallback:
         """Close the limiter of this process."""
         if self._local is not None:
             await self._local.aclose()
+
+
+def check_outage(rule: Any, replicas: Any) -> None:
+    """See that it is known what happens while Redis cannot be reached.
+
+    Raises:
+        ConfigurationError: If the rule is none of the three, or ``replicas`` is not a whole number from 1 on.
+    """
+    if rule not in get_args(OnError):
+        raise ConfigurationError(f'on_error: must be "local", "open" or "closed", got {rule!r}')
+    if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 1:
+        raise ConfigurationError(f"replicas: must be a whole number from 1 on, got {replicas!r}")
 
 
 def share(limit: Limit, replicas: int, tokens_per_call: float) -> Limit:

@@ -9,7 +9,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
@@ -23,6 +22,7 @@ from guardrail.limits.costs import (
     check_key,
     check_timeout,
     check_tokens_per_call,
+    digest_of,
     micros,
     seconds,
 )
@@ -391,4 +391,4 @@ class _Reservation:
 
 def _slot_of(key: str) -> Hashable:
     """A key as it is remembered: a long one takes no more room than a short one."""
-    return key if len(key) <= _LONGEST_KEY else blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return key if len(key) <= _LONGEST_KEY else digest_of(key).encode()

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, get_args
 
-from guardrail.errors import ConfigurationError
-from guardrail.limits.budget import BudgetTerms, Tally, check_attempt, key_id
-from guardrail.limits.degraded import OnError
+from guardrail.limits.budget import BudgetTerms, Tally, check_attempt
+from guardrail.limits.costs import check_key, check_name, digest_of
+from guardrail.limits.degraded import OnError, check_outage
 from guardrail.protocols import Clock, Decision
 from guardrail.redis_store import Call, RedisStore, Script, StoreUnavailableError
 
 _LOCAL_KEYS = 100_000
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 # One hash per key: "f<second>" counts first attempts, "r<second>" regenerations. Seconds are those of the server, so
 # clients may disagree about the time. Fields of a far future (the server's clock was put back) count as old ones.
@@ -117,14 +114,9 @@ class RedisRegenerationBudget:
     ) -> None:
         self._terms = BudgetTerms(share, floor_per_min, window_s)
         self._terms.check_that_something_passes()
-        if on_error not in get_args(OnError):
-            raise ConfigurationError(
-                f"regeneration budget: on_error must be one of {', '.join(get_args(OnError))}, got {on_error!r}"
-            )
-        if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 1:
-            raise ConfigurationError(f"regeneration budget: replicas must be a whole number from 1, got {replicas!r}")
+        check_outage(on_error, replicas)
         self._on_error = on_error
-        self._name = _checked_name(name)
+        self._name = check_name(name)
         self._local: Tally | None = None
         if on_error == "local":
             terms = replace(self._terms, floor_per_min=floor_per_min / replicas)
@@ -206,7 +198,7 @@ class RedisRegenerationBudget:
         terms = self._terms
         return Call(
             script=SCRIPT,
-            keys=(f"{{{self._name}:{key_id(key)}}}:budget-{terms.window_s}",),
+            keys=(f"{{{self._name}:{digest_of(check_key(key))}}}:budget-{terms.window_s}",),
             args=(operation, terms.window_s, terms.share_millionths, terms.floor_millionths, attempt),
         )
 
@@ -222,12 +214,3 @@ class RedisRegenerationBudget:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.aclose()
-
-
-def _checked_name(name: Any) -> str:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ConfigurationError(
-            "regeneration budget: name must be 1 to 64 letters, digits, dots, hyphens and underscores, because the "
-            f"names of its keys in Redis begin with it, got {name!r}"
-        )
-    return name

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 
 from guardrail.errors import ConfigurationError
-from guardrail.limits.costs import MILLI, GcraTerms, amount, capacity_milli, period_us
+from guardrail.limits.costs import MILLI, GcraTerms, amount, capacity_milli, check_name, digest_of, period_us
 from guardrail.limits.limit import Limit
 from guardrail.limits.script import ACQUIRE, SETTLE
 from guardrail.redis_store import Call
@@ -20,8 +18,6 @@ _MOST = 10**15
 _MOST_KNOWN = 1024
 _LONGEST_KNOWN = 100
 """So many names are kept, of keys that are no longer than that; hashing takes longer than looking up."""
-
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class KeyNames:
@@ -47,17 +43,13 @@ class KeyNames:
     __slots__ = ("_forms", "_known")
 
     def __init__(self, name: str, limits: Sequence[Limit]) -> None:
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise ConfigurationError(
-                "name of a limiter: 1 to 64 letters, digits, dots, hyphens and underscores, because the names of its "
-                f"keys in Redis begin with it, got {name!r}"
-            )
+        check_name(name)
         together = any(limit.scope == "global" for limit in limits)
         tag = f"{{{name}}}" if together else f"{{{name}:%s}}"
         forms = []
         for limit in limits:
             who = "" if not together else ":all" if limit.scope == "global" else ":%s"
-            forms.append(f"{tag}{who}:{_digest(_spelled(limit), 8)}".encode())
+            forms.append(f"{tag}{who}:{digest_of(_spelled(limit), 8)}".encode())
         self._forms = tuple(forms)
         self._known: dict[str, tuple[bytes, ...]] = {}
 
@@ -66,7 +58,7 @@ class KeyNames:
         known = self._known.get(key)
         if known is not None:
             return known
-        hashed = _digest(key, 16).encode()
+        hashed = digest_of(key, 16).encode()
         names = tuple([form.replace(b"%s", hashed) for form in self._forms])
         if len(key) <= _LONGEST_KNOWN:
             if len(self._known) >= _MOST_KNOWN:
@@ -217,8 +209,3 @@ def _spelled(limit: Limit) -> str:
     # 60 and 60.0 are one limit, so they are one key.
     numbers = (float(limit.rate), float(limit.period_s), float(limit.burst or 0))
     return " ".join(map(str, (*numbers, limit.mode, limit.unit, limit.scope)))
-
-
-def _digest(text: str, size: int) -> str:
-    # Half of a surrogate pair is no text that UTF-8 knows, but a key may hold one.
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()

@@ -115,7 +115,7 @@ class EvidenceIndex:
         span = EvidenceSpan(passage_id=passage.id, start=start, end=end, text=passage.text[start:end])
         count = max(1, len(said.split()))
         self.sentences.append(Sentence(index=index, span=span, said=plain(said), words=words, count=count))
-        for word in {stem(word) for word in words}:
+        for word in {beginning(word) for word in words}:
             self._postings[word].append(index)
 
     @classmethod
@@ -158,8 +158,8 @@ class EvidenceIndex:
         shared = self._shared(weights)
         if not shared:
             return self._objected([self._window(range(min(3, len(self.sentences))), max_words)], claim, under_label)
-        windows = [self._window(self._covering(shared, weights), max_words)]
         scores = {i: self._gain(i, words, weights) for i, words in shared.items()}
+        windows = [self._window(self._covering(shared, weights, scores), max_words)]
         ranked = sorted(scores, key=lambda i: (-scores[i], i))
         by_passage: dict[str, dict[int, list[str]]] = defaultdict(dict)
         for i in ranked:
@@ -167,7 +167,7 @@ class EvidenceIndex:
                 by_passage[self.sentences[i].span.passage_id][i] = shared[i]
         if len(by_passage) > 1:
             best_passages = list(by_passage.values())[: _SEPARATE_WINDOWS + 1]
-            windows += [self._window(self._covering(own, weights), max_words // 2) for own in best_passages]
+            windows += [self._window(self._covering(own, weights, scores), max_words // 2) for own in best_passages]
         return self._objected(_distinct(windows), claim, under_label)
 
     def _objected(self, windows: list[Window], claim: str, under_label: str) -> list[Window]:
@@ -212,8 +212,8 @@ class EvidenceIndex:
 
     def _weights(self, claim: str, before: str) -> dict[str, float]:
         """What each stem of the claim is worth; words that stand in most of a large context tell nothing apart."""
-        wanted: dict[str, float] = {stem(word): 0.5 for word in tokens(before)} if before else {}
-        wanted.update((stem(word), 1.0) for word in tokens(claim))
+        wanted: dict[str, float] = {beginning(word): 0.5 for word in tokens(before)} if before else {}
+        wanted.update((beginning(word), 1.0) for word in tokens(claim))
         total = len(self.sentences)
         return {
             word: weight * self._idf[word]
@@ -232,14 +232,16 @@ class EvidenceIndex:
     def _gain(self, index: int, words: Iterable[str], weights: Mapping[str, float]) -> float:
         return sum(weights[word] for word in words) / (1.0 + 0.01 * len(self.sentences[index].words))
 
-    def _covering(self, shared: Mapping[int, Sequence[str]], weights: Mapping[str, float]) -> Iterator[int]:
+    def _covering(
+        self, shared: Mapping[int, Sequence[str]], weights: Mapping[str, float], scores: Mapping[int, float]
+    ) -> Iterator[int]:
         """Sentences, each time the one that adds most to those before it.
 
         Gains only fall as words are covered, so the top of a heap is current if nothing was chosen since it was pushed
         (lazy evaluation; Minoux 1978): a few evaluations per choice instead of one per sentence.
         """
         left = dict(weights)
-        heap = [(-self._gain(index, words, left), index, 0) for index, words in shared.items()]
+        heap = [(-scores[index], index, 0) for index in shared]
         heapq.heapify(heap)
         chosen = 0
         while heap and chosen < _MOST_CONSIDERED:
@@ -272,11 +274,13 @@ class EvidenceIndex:
         )
 
 
-def stem(word: str) -> str:
+def beginning(word: str) -> str:
     """The beginning of a long word, so that its forms find each other.
 
+    Coarser than the stems by which sentences are compared: a search may find too much, a comparison must not.
+
     Example:
-        >>> stem("cooking") == stem("cooked"), stem("goat")
+        >>> beginning("cooking") == beginning("cooked"), beginning("goat")
         (True, 'goat')
     """
     return word[: max(4, len(word) - 3)] if len(word) > 5 else word

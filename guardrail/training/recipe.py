@@ -230,7 +230,7 @@ def _third(
         rng.shuffle(pairs)
         found += pairs[: scaled(_THIRD[kind])]
     rng.shuffle(found)
-    return [pair if pair.source.startswith(_MARKED_SOURCES) else replace(pair, unsupported=None) for pair in found]
+    return [_without_guessed_words(pair) for pair in found]
 
 
 def _fourth(
@@ -265,8 +265,7 @@ def _fourth(
 
 def _without_guessed_words(pair: TrainingPair) -> TrainingPair:
     """The pair without word labels, unless somebody marked its errors or made them."""
-    known = pair.unsupported or pair.source.startswith(_MARKED_SOURCES)
-    return pair if known else replace(pair, unsupported=None)
+    return pair if pair.source.startswith(_MARKED_SOURCES) else replace(pair, unsupported=None)
 
 
 def _published(data_dir: Path, scaled: _Scale) -> tuple[list[TrainingPair], list[TrainingPair], list[FileCount]]:

@@ -21,7 +21,7 @@ from tests.streaming.helpers import LENIENT_WORDS, QUESTION, guard_for
 _FILE = Path(__file__).resolve().parents[3] / "shared" / "cases" / "cases.dev.jsonl"
 TESTS = Path(__file__).parents[1]
 
-LIMITER, LOCAL = "integration/test_redis_limiter.py", "unit/limits/test_local_limiter.py"
+LIMITER, LOCAL = "integration/test_redis_limiter.py", "unit/limits/test_local_cases.py"
 CONTRACT, STORE = "contract/test_limiter_contract.py", "integration/test_redis_store.py"
 FAULTS, HERE = "integration/test_limit_faults.py", "field/test_limit_cases.py"
 COVERED = {

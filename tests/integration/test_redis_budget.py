@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 
 from guardrail.errors import ConfigurationError
-from guardrail.limits.budget import RegenerationBudget, key_id
+from guardrail.limits.budget import RegenerationBudget
+from guardrail.limits.costs import digest_of
 from guardrail.limits.redis_budget import RedisRegenerationBudget
 from guardrail.redis_store import RedisStore
 from guardrail.testing import ManualClock
 from tests.redis_server import RedisServer, SharedServer, free_port, silent_listener
 
 KEY = "tenant"
-NAME = f"{{guardrail:{key_id(KEY)}}}:budget-60"
+NAME = f"{{guardrail:{digest_of(KEY)}}}:budget-60"
 
 
 async def taken(of: Any, attempt: int = 2, key: str = KEY, at_most: int = 100) -> int:

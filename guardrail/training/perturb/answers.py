@@ -10,7 +10,7 @@ from guardrail.scoring.claims import Preceding, claim_of, needs_check
 from guardrail.text.segmenter import segment
 from guardrail.training.pairs import NOT_ENTAILMENT, TrainingPair
 from guardrail.training.perturb.compress import move_time
-from guardrail.training.perturb.draft import Draft, is_broken, merged
+from guardrail.training.perturb.draft import Draft, is_broken
 from guardrail.training.perturb.entities import passive
 from guardrail.training.perturb.material import Document, read_document
 from guardrail.training.perturb.prose import ERROR_LABELS, Claim, Foreign, borrow, err
@@ -133,10 +133,4 @@ def _finish(draft: Draft, document: Document, kind: str, label: str) -> Training
     windows = document.index.select(draft.text, max_words=_MAX_WORDS)
     if not windows:
         return None
-    return TrainingPair(
-        premise=windows[0].premise,
-        hypothesis=draft.text,
-        label=label,
-        source=f"edited_{kind}",
-        unsupported=merged(draft.spans),
-    )
+    return draft.pair(windows[0].premise, label, f"edited_{kind}")

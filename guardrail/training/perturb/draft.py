@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from guardrail.training.pairs import Span
+from guardrail.training.pairs import Span, TrainingPair
 from guardrail.training.perturb.words import ORDERS
 
 _AN = re.compile(r"(?:[aeiou]|hour|honest|honou?r|heir)", re.IGNORECASE)
@@ -72,6 +72,11 @@ class Draft:
             lead = len(new) - len(new.lstrip(" ,;"))
             self.mark(start + lead, start + len(new.rstrip(" ,;.")))
         return True
+
+    def pair(self, premise: str, label: str, source: str) -> TrainingPair:
+        """The finished claim as a training pair."""
+        unsupported = merged(self.spans)
+        return TrainingPair(premise=premise, hypothesis=self.text, label=label, source=source, unsupported=unsupported)
 
     def mark(self, start: int, end: int) -> bool:
         """Call ``start:end`` unsupported; returns whether it is a range at all."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from guardrail.training.pairs import NOT_ENTAILMENT, TrainingPair
 from guardrail.training.perturb.compress import compress, move_time
-from guardrail.training.perturb.draft import Draft, is_broken, lowered, merged
+from guardrail.training.perturb.draft import Draft, is_broken, lowered
 from guardrail.training.perturb.entities import named, passive, swapped_roles, wrong_join, wrong_name, wrong_speaker
 from guardrail.training.perturb.invent import (
     added_detail,
@@ -308,10 +308,4 @@ def _finish(claim: Claim, document: Document, kind: str, label: str) -> Training
         return None
     if label != "entailment" and (not draft.spans or draft.text == document.sentence(claim.used[-1])):
         return None
-    return TrainingPair(
-        premise=windows[0].premise,
-        hypothesis=draft.text,
-        label=label,
-        source=f"prose_{kind}",
-        unsupported=merged(draft.spans),
-    )
+    return draft.pair(windows[0].premise, label, f"prose_{kind}")

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from guardrail.errors import ConfigurationError
-from guardrail.limits.budget import BudgetTerms, RegenerationBudget, Tally, key_id
+from guardrail.limits.budget import BudgetTerms, RegenerationBudget, Tally
+from guardrail.limits.costs import digest_of
 from guardrail.testing import ManualClock
 
 
@@ -147,10 +148,10 @@ def test_memory_is_bounded_by_seconds_and_keys():
     assert counts.first_attempts == sum(second[1] for second in counts._seconds) <= 500
     for name in "abcd":
         tally.count(name, first_attempts=1)
-    assert list(tally._keys) == [key_id(name) for name in "bcd"]
+    assert list(tally._keys) == [digest_of(name) for name in "bcd"]
     clock.advance(5)
     tally.count("e", first_attempts=1)
-    assert list(tally._keys) == [key_id("e")]
+    assert list(tally._keys) == [digest_of("e")]
 
 
 def test_asking_alone_leaves_nothing_behind():
