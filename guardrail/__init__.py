@@ -5,6 +5,7 @@ import typing
 
 from guardrail._version import __version__
 from guardrail.errors import (
+    CalibrationError,
     ConfigurationError,
     DeadlineExceededError,
     GenerationError,
@@ -13,6 +14,7 @@ from guardrail.errors import (
     GeneratorSignatureError,
     GuardrailError,
     InputError,
+    JudgeError,
     MissingExtraError,
     ModelLoadError,
     PolicyError,
@@ -29,6 +31,8 @@ from guardrail.scoring.verifier import Verifier
 from guardrail.stream import GuardedStream
 from guardrail.types import (
     Attempt,
+    Citation,
+    CitationStatus,
     ClaimVerdict,
     ContextState,
     EntailmentScore,
@@ -58,6 +62,9 @@ if typing.TYPE_CHECKING:
 __all__ = [
     "Attempt",
     "Budget",
+    "CalibrationError",
+    "Citation",
+    "CitationStatus",
     "ClaimVerdict",
     "ConfigurationError",
     "ContextState",
@@ -77,6 +84,7 @@ __all__ = [
     "Guardrail",
     "GuardrailError",
     "InputError",
+    "JudgeError",
     "Limit",
     "LocalLimiter",
     "MissingExtraError",

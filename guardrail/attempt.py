@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from guardrail.policy import AnswerDecision, why_failed
+from guardrail.policy import AnswerDecision
+from guardrail.reasons import why_failed
 from guardrail.scoring.claims import leans_on_context
+from guardrail.scoring.markup import CITATION
 from guardrail.text.tokens import fold
 from guardrail.types import Attempt, Chunk, ClaimVerdict, FailedClaim, Segment, SegmentKind, VerdictLabel, Verification
 
@@ -159,7 +161,12 @@ class Work:
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """The words of a sentence for telling repetitions; signs and currencies stay, as "-5" is not "5"."""
+    """The words of a sentence for telling repetitions; signs and currencies stay, as "-5" is not "5".
+
+    Citation marks do not count: another attempt may cite the same sentence by another number.
+    """
+    if "[" in text:
+        text = CITATION.sub("", text)
     words = (word.rstrip(_PUNCTUATION).lstrip(_OPENING) for word in fold(text).casefold().split())
     return tuple(word for word in words if word)
 

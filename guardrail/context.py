@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from numbers import Real
 from typing import Any
@@ -145,6 +145,24 @@ def excerpt(passage: Passage, text: str, *, suffix: str) -> Passage:
         A passage with id ``f"{passage.id}{suffix}"``.
     """
     return replace(passage, id=f"{passage.id}{suffix}", text=text, source=_source_with_text(passage.source, text))
+
+
+def origin_of(passage_id: str, known: Collection[str]) -> str | None:
+    """The passage that an id stands for: itself, or what :func:`excerpt` cut it from.
+
+    Args:
+        passage_id: Id of a passage that a generator was shown.
+        known: Ids of the passages of a request.
+
+    Returns:
+        A known id; ``None`` if it stands for none of them.
+
+    Example:
+        >>> origin_of("a#0-12", {"a", "b"}), origin_of("b", {"a", "b"}), origin_of("c", {"a", "b"})
+        ('a', 'b', None)
+    """
+    whole = passage_id if passage_id in known else passage_id.rpartition("#")[0]
+    return whole if whole in known else None
 
 
 def _source_with_text(source: Any, text: str) -> Any:

@@ -36,7 +36,8 @@ from guardrail.plan import RunPlan
 from guardrail.policy import best_attempt, decide_answer, refusal_text
 from guardrail.recorder import Recorder
 from guardrail.rerank import choose_next
-from guardrail.scoring.evidence import EvidenceIndex
+from guardrail.run_evidence import RunEvidence
+from guardrail.scope import run_scope
 from guardrail.types import (
     Attempt,
     ClaimVerdict,
@@ -112,12 +113,14 @@ class Run:
             step=self._recorder.step,
         )
         self._started = 0.0
+        self._evidence: RunEvidence | None = None
         self._pipeline: Pipeline | None = None
         self._gate: Gate | None = None
 
     async def execute(self) -> None:
         """Run to the end. Only cancellation is raised; every other end is in :attr:`outcome` and :attr:`events`."""
         plan = self._plan
+        run_scope.set({})  # this is the run's own task, so nobody else's context changes
         self._started = plan.clock()
         self._recorder.notify(
             RunStarted(
@@ -130,10 +133,10 @@ class Run:
             )
         )
         end = _CLOSED
-        index = asyncio.create_task(EvidenceIndex.build(plan.passages))
+        self._evidence = evidence = RunEvidence(plan.passages)
         try:
-            self._pipeline = self._make_pipeline(index)
-            self._gate = Gate(plan=plan, delivery=self._out, recorder=self._recorder, index=index)
+            self._pipeline = self._make_pipeline(evidence)
+            self._gate = Gate(plan=plan, delivery=self._out, recorder=self._recorder, evidence=evidence)
             end = await self._decide()
             await self._deliver(end)
             await self._out.events.drained()
@@ -145,11 +148,11 @@ class Run:
         except Exception as error:  # a bug here or in something the user supplied: loud, never a silent end
             end = _End(status=OutcomeStatus.ERROR, reason="internal_error", error=error, raises=True)
         finally:
-            index.cancel()
+            evidence.close()
             self._finish(end)
             await self._charges.settled()
 
-    def _make_pipeline(self, index: asyncio.Task[EvidenceIndex]) -> Pipeline:
+    def _make_pipeline(self, evidence: RunEvidence) -> Pipeline:
         plan = self._plan
         return Pipeline(
             generator=plan.generator,
@@ -157,7 +160,7 @@ class Run:
             policy=plan.policy,
             question=plan.question,
             context_state=plan.context_state,
-            index=index,
+            evidence=evidence,
             recorder=self._recorder,
             clock=plan.clock,
             pass_through=self._out.pass_through if self._observing else None,
@@ -260,18 +263,20 @@ class Run:
             await self._out.retract(attempt.number)
 
     async def _next_selection(self, number: int, shown: Sequence[Passage]) -> tuple[Passage, ...] | None:
-        plan = self._plan
+        plan, evidence = self._plan, self._evidence
+        assert evidence is not None
         with self._recorder.step("rerank", number) as found:
             selection = await asyncio.to_thread(
                 choose_next,
                 plan.reranker,
                 question=plan.question,
-                passages=plan.passages,
+                passages=evidence.passages,
                 shown=tuple(shown),
                 failed=tuple(self._works[number].failed),
                 tried=tuple(self._tried),
             )
             found["passages"] = len(selection)
+        evidence.add(selection)
         return selection or None
 
     # --- one attempt --------------------------------------------------------------------------------------------
@@ -409,7 +414,8 @@ class Run:
             timings=self._timings(end),
         )
         self.outcome = outcome
-        self._recorder.notify(RunEnded(outcome=outcome, question=plan.question, passages=plan.passages))
+        passages = plan.passages if self._evidence is None else self._evidence.passages
+        self._recorder.notify(RunEnded(outcome=outcome, question=plan.question, passages=passages))
         if end.raises:
             if isinstance(end.error, GuardrailError):
                 end.error.outcome = outcome

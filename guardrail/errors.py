@@ -13,10 +13,13 @@
     │   ├── GenerationTypeError (TypeError)  it returned or yielded something that is not text
     │   └── GenerationTimeoutError (TimeoutError)   it was silent for longer than the policy allows
     ├── ScoringError                         the checker could not check
+    │   ├── JudgeError                       a judge model gave no claims for an answer, or a judge broke its protocol
     │   ├── ModelLoadError                   an entailment model could not be loaded
     │   └── ScoringTimeoutError (TimeoutError)
+    ├── CalibrationError                     labelled answers do not carry the promise that was asked for
     ├── DeadlineExceededError (TimeoutError) the whole run took longer than ``Policy.timeout_s``
     ├── RerankingError                       the reranker failed
+    ├── HistoryError                         a file of recorded scores cannot be read or written
     └── RateLimitedError                     a limiter refused the request
 
 A refusal is not an error: it is an :class:`~guardrail.types.Outcome`. Messages never contain the text of
@@ -129,8 +132,35 @@ class ModelLoadError(ScoringError):
     """An entailment model could not be loaded; the message names the file and the likely cause."""
 
 
+class JudgeError(ScoringError):
+    """A generative judge, or the model that breaks answers up into claims, gave nothing that can be used.
+
+    Single claims that cannot be judged are not raised: they are counted, see
+    :class:`~guardrail.evaluation.judging.Judgement`.
+
+    Attributes:
+        error: What went wrong, in the words of ``Judgement.error``.
+    """
+
+    def __init__(self, message: str, *, scorer: str = "", error: str = "failed") -> None:
+        super().__init__(message, scorer=scorer)
+        self.error = error
+
+
 class ScoringTimeoutError(ScoringError, TimeoutError):
     """Scoring took longer than ``Policy.scoring_timeout_s``."""
+
+
+class CalibrationError(GuardrailError):
+    """No threshold keeps the promise that was asked for; the message says what would.
+
+    Attributes:
+        needed: How many hallucinated answers the promise needs, if there were too few; else ``None``.
+    """
+
+    def __init__(self, message: str, *, needed: int | None = None) -> None:
+        super().__init__(message)
+        self.needed = needed
 
 
 class DeadlineExceededError(GuardrailError, TimeoutError):
@@ -147,6 +177,10 @@ class DeadlineExceededError(GuardrailError, TimeoutError):
 
 class RerankingError(GuardrailError):
     """A reranker failed, or returned something that is not passages; the loop ends with what it has."""
+
+
+class HistoryError(GuardrailError):
+    """A file of recorded scores cannot be opened, read or written; the message says what to change."""
 
 
 class RateLimitedError(GuardrailError):

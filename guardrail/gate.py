@@ -12,8 +12,7 @@ from guardrail.errors import ScoringError
 from guardrail.events import Checked
 from guardrail.plan import RunPlan
 from guardrail.recorder import Recorder
-from guardrail.scoring.evidence import EvidenceIndex
-from guardrail.scoring.verifier import unscored
+from guardrail.run_evidence import RunEvidence
 from guardrail.types import ClaimVerdict, ContextState, ReleaseMode, SegmentKind
 
 
@@ -24,16 +23,14 @@ class Gate:
         plan: The policy and the question.
         delivery: Where released text goes.
         recorder: Observers.
-        index: The evidence.
+        evidence: What is checked against.
     """
 
-    def __init__(
-        self, *, plan: RunPlan, delivery: Delivery, recorder: Recorder, index: asyncio.Task[EvidenceIndex]
-    ) -> None:
+    def __init__(self, *, plan: RunPlan, delivery: Delivery, recorder: Recorder, evidence: RunEvidence) -> None:
         self._plan = plan
         self._out = delivery
         self._recorder = recorder
-        self._index = index
+        self._evidence = evidence
         self._observing = plan.release is ReleaseMode.OBSERVE
         self._asked_again = False
 
@@ -87,7 +84,7 @@ class Gate:
     async def _verdict(self, work: Work, piece: Piece) -> ClaimVerdict:
         scorer = self._plan.verifier.scorer
         if piece.task is None:
-            return unscored(piece.segment, "kind", scorer)
+            return ClaimVerdict.unscored(piece.segment, "kind", scorer)
         try:
             return (await piece.task)[piece.index]
         except asyncio.CancelledError as error:
@@ -98,7 +95,7 @@ class Gate:
             if self._plan.policy.on_error != "pass_marked" and not self._observing:
                 raise
             work.error = error
-            return unscored(piece.segment, "scoring_error", scorer)
+            return ClaimVerdict.unscored(piece.segment, "scoring_error", scorer)
 
     async def _asks_again(self, work: Work, verdict: ClaimVerdict) -> bool:
         """Whether an abstention is worth one more attempt, because the passages plainly contain the answer."""
@@ -111,7 +108,7 @@ class Gate:
             or any(v.checked for v in work.verdicts)
         ):
             return False
-        index = await asyncio.shield(self._index)
+        index = await self._evidence.index()
         self._asked_again = await asyncio.to_thread(index.plainly_answers, plan.question)
         return self._asked_again
 

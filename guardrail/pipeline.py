@@ -10,6 +10,8 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from functools import reduce
 from typing import Any, TypeVar
 
 from guardrail.attempt import Piece, Work
@@ -25,12 +27,23 @@ from guardrail.generation import BoundGenerator
 from guardrail.policy import Policy
 from guardrail.protocols import Clock
 from guardrail.recorder import Recorder
+from guardrail.run_evidence import RunEvidence
+from guardrail.scoring.cited_text import cited_text
 from guardrail.scoring.claims import Preceding, needs_check
 from guardrail.scoring.evidence import EvidenceIndex
 from guardrail.scoring.verifier import START, Verifier
 from guardrail.text.segmenter import Segmenter
 from guardrail.text.surrogates import SurrogateJoiner
-from guardrail.types import Chunk, ClaimVerdict, ContextState, GenerationRequest, Segment, Verification
+from guardrail.types import (
+    Chunk,
+    CitationStatus,
+    ClaimVerdict,
+    ContextState,
+    GenerationRequest,
+    Segment,
+    VerdictLabel,
+    Verification,
+)
 
 T = TypeVar("T")
 
@@ -55,7 +68,7 @@ class Pipeline:
         policy: Limits.
         question: The user's question.
         context_state: Whether there is something to check against.
-        index: Builds the evidence index; awaited at the first score.
+        evidence: What is checked against.
         recorder: Observers.
         clock: Monotonic seconds.
         pass_through: In mode ``observe``: called with every chunk before it is checked.
@@ -69,7 +82,7 @@ class Pipeline:
         policy: Policy,
         question: str,
         context_state: ContextState,
-        index: asyncio.Task[EvidenceIndex],
+        evidence: RunEvidence,
         recorder: Recorder,
         clock: Clock,
         pass_through: PassThrough | None = None,
@@ -80,7 +93,7 @@ class Pipeline:
         self._policy = policy
         self._question = question
         self._state = context_state
-        self._index = index
+        self._evidence = evidence
         self._recorder = recorder
         self._clock = clock
         self._pass_through = pass_through
@@ -115,7 +128,7 @@ class Pipeline:
         segments = [v.segment for v in work.verdicts]
 
         async def score() -> Verification:
-            return await self._verifier.verify_reference(work.text, segments, await self._evidence(), self._state)
+            return await self._verifier.verify_reference(work.text, segments, await self._evidence.index(), self._state)
 
         with self._recorder.step("score", work.number, claims=1) as found:
             whole = await self._timed(work, score())
@@ -214,14 +227,42 @@ class Pipeline:
 
     async def _score(self, work: Work, batch: Sequence[Segment], before: Preceding) -> list[ClaimVerdict]:
         async def check() -> list[ClaimVerdict]:
-            return await self._verifier.check(
-                batch, await self._evidence(), state=self._state, question=self._question, before=before
-            )
+            index = await self._evidence.index()
+            verdicts = await self._check(batch, index, before=before, numbered=work.passage_ids)
+            if self._policy.cite not in ("add", "fix") or self._pass_through is not None:
+                return verdicts  # in mode observe the text is out already
+            return [
+                await self._cited(verdict, index, before=reduce(Preceding.after, batch[:at], before))
+                for at, verdict in enumerate(verdicts)
+            ]
 
         with self._recorder.step("score", work.number, claims=sum(needs_check(s) for s in batch)) as found:
             verdicts = await self._timed(work, check())
             found["verdicts"] = verdicts
         return verdicts
+
+    async def _check(
+        self, segments: Sequence[Segment], index: EvidenceIndex, *, before: Preceding, numbered: Sequence[str]
+    ) -> list[ClaimVerdict]:
+        return await self._verifier.check(
+            segments, index, state=self._state, question=self._question, before=before, numbered=numbered
+        )
+
+    async def _cited(self, verdict: ClaimVerdict, index: EvidenceIndex, *, before: Preceding) -> ClaimVerdict:
+        """The verdict with its citations written, if the new text passes like the old one and is cited rightly."""
+        if verdict.verdict not in (VerdictLabel.SUPPORTED, VerdictLabel.CONFLICT):
+            return verdict
+        segment, fix = verdict.segment, self._policy.cite == "fix"
+        order = [passage.id for passage in index.passages]
+        numbers = {pid: number for number, pid in enumerate(order, start=1)}
+        text = cited_text(verdict, numbers=numbers, fix=fix)
+        if text == segment.text:
+            return verdict
+        written = replace(segment, text=text, end=segment.start + len(text))
+        [again] = await self._check([written], index, before=before, numbered=order)
+        renumbered = [c.status for c in again.citations] == [c.status for c in verdict.citations] and not fix
+        right = all(c.status is CitationStatus.RIGHT for c in again.citations)
+        return again if self._policy.passes(again) and (right or renumbered) else verdict
 
     async def _timed(self, work: Work, scoring: Awaitable[T]) -> T:
         started = self._clock()
@@ -243,9 +284,6 @@ class Pipeline:
         finally:
             work.scored_at = self._clock()
             self.scoring_s += work.scored_at - started
-
-    async def _evidence(self) -> EvidenceIndex:
-        return await asyncio.shield(self._index)
 
 
 async def _settle(tasks: set[asyncio.Task[Any]]) -> None:

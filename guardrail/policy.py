@@ -13,7 +13,14 @@ from typing import Any, Literal, get_args
 
 from guardrail.errors import PolicyError
 from guardrail.text.kinds import is_assent
-from guardrail.types import Attempt, ClaimVerdict, ClashKind, ContextState, ReleaseMode, SegmentKind, VerdictLabel
+from guardrail.types import (
+    Attempt,
+    ClaimVerdict,
+    ContextState,
+    ReleaseMode,
+    SegmentKind,
+    VerdictLabel,
+)
 
 Formula = Literal["evidence", "reference"]
 OnExhausted = Literal["refuse", "best"]
@@ -23,13 +30,15 @@ NoClaims = Literal["refuse", "pass_marked"]
 OnConflict = Literal["fail", "release"]
 OnUnknownLanguage = Literal["mark", "fail"]
 OnDegradedLimits = Literal["allow", "refuse"]
+Cite = Literal["ignore", "check", "add", "fix"]
+OnWrongCitation = Literal["mark", "fail"]
 
 DEFAULT_REFUSAL = "I can't give an answer that the provided documents support."
 DEFAULT_REFUSAL_TAIL = "I can't continue this answer: the provided documents do not support what would follow."
 
 _REFUSAL_FIELDS = {"reason", "attempts", "question"}
 _STRICT_CHOICES = dict.fromkeys(("on_error", "on_exhausted", "no_context", "no_claims"), "refuse") | dict.fromkeys(
-    ("on_conflict", "on_unknown_language"), "fail"
+    ("on_conflict", "on_unknown_language", "on_wrong_citation"), "fail"
 )
 
 
@@ -58,6 +67,12 @@ class Policy:
         on_conflict: What happens to a claim that one passage supports and another contradicts.
         on_unknown_language: What happens to a claim in a language that the entailment model was not trained for: judged
             like any other and marked in its verdict (``mark``), or failed (``fail``, the only choice in strict mode).
+        cite: What is done about citation marks such as ``[1]``, ``[2, 3]`` and ``[C1]``, which count the passages that
+            the generator was shown: nothing (``ignore``); looked up, with the result in the verdict (``check``);
+            written where a supported claim has none (``add``); written, and corrected where they are wrong (``fix``).
+            What ``add`` and ``fix`` write counts the passages as you handed them in, and is checked again.
+        on_wrong_citation: What happens to a claim whose citations lead nowhere, or only to passages that do not
+            support it: marked in its verdict (``mark``), or failed (``fail``, the only choice in strict mode).
         on_degraded_limits: What an allowed charge counts for if the limiter or budget could not decide as configured
             (its store was out of reach): allowed all the same (``allow``), or refused (``refuse``).
         stop_on_repeat: End the loop early when the same claim fails in two attempts.
@@ -96,6 +111,8 @@ class Policy:
     no_claims: NoClaims = "pass_marked"
     on_conflict: OnConflict = "release"
     on_unknown_language: OnUnknownLanguage = "mark"
+    cite: Cite = "check"
+    on_wrong_citation: OnWrongCitation = "mark"
     on_degraded_limits: OnDegradedLimits = "allow"
     stop_on_repeat: bool = True
     refusal: str = DEFAULT_REFUSAL
@@ -158,13 +175,15 @@ class Policy:
         Returns:
             ``True`` only for a segment that is not a claim, or a claim with a finite ΔR ≤ δ that nothing contradicts
             and, in strict mode, with an entailment of at least ``strict_threshold``, in a language that
-            ``on_unknown_language`` allows.
+            ``on_unknown_language`` allows, with citations that ``on_wrong_citation`` allows.
         """
         if not verdict.segment.kind.checked and not verdict.checked:
             return True
         if verdict.delta_r is None or verdict.entailment is None:
             return False
         if verdict.language is not None and self.on_unknown_language == "fail":
+            return False
+        if verdict.wrongly_cited and self.on_wrong_citation == "fail":
             return False
         if verdict.verdict is VerdictLabel.CONFLICT:
             return self.on_conflict == "release"
@@ -214,6 +233,8 @@ def _check_choices(policy: Policy) -> None:
         "no_claims": get_args(NoClaims),
         "on_conflict": get_args(OnConflict),
         "on_unknown_language": get_args(OnUnknownLanguage),
+        "cite": get_args(Cite),
+        "on_wrong_citation": get_args(OnWrongCitation),
         "on_degraded_limits": get_args(OnDegradedLimits),
     }
     for name, allowed in choices.items():
@@ -375,25 +396,3 @@ def refusal_text(policy: Policy, *, reason: str, attempts: int, question: str, t
     """
     template = policy.refusal_tail if tail else policy.refusal
     return template.format(reason=reason, attempts=attempts, question=question)
-
-
-def why_failed(verdict: ClaimVerdict) -> str:
-    """One sentence about a failed claim, for the prompt of the next attempt."""
-    clashes = [c for c in verdict.clashes if c.contradicts and c.evidence_text]
-    if clashes:
-        clash = clashes[0]
-        if clash.kind is ClashKind.NEGATION:
-            return f"the passages say the opposite about {clash.claim_text!r}"
-        if clash.kind is ClashKind.ROLE:
-            return "the passages have it the other way round"
-        return f"the passages say {clash.evidence_text!r}, not {clash.claim_text!r}"
-    if verdict.verdict is VerdictLabel.CONTRADICTED:
-        return "the passages say otherwise"
-    if verdict.verdict is VerdictLabel.CONFLICT:
-        return "the passages disagree with each other about this"
-    missing = [c.claim_text for c in verdict.clashes if c.claim_text]
-    if missing:
-        return f"the passages do not mention {missing[0]!r}"
-    if verdict.language is not None:
-        return f"it cannot be checked in this language ({verdict.language})"
-    return "the passages do not support it"

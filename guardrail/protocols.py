@@ -53,6 +53,32 @@ class Entailment(Protocol):
         ...
 
 
+@runtime_checkable
+class SelectiveEntailment(Protocol):
+    """An entailment model for which some scores cost more, and which is told where they matter.
+
+    It is an :class:`Entailment`; whoever knows which pairs can decide something calls :meth:`score_selected` instead.
+    """
+
+    @property
+    def model_id(self) -> str:
+        """As :attr:`Entailment.model_id`."""
+        ...
+
+    async def score(self, pairs: Sequence[Pair]) -> Sequence[EntailmentScore]:
+        """As :meth:`Entailment.score`; every pair may matter."""
+        ...
+
+    async def score_selected(self, pairs: Sequence[Pair], decisive: Sequence[bool]) -> Sequence[EntailmentScore]:
+        """As :meth:`Entailment.score`.
+
+        Args:
+            pairs: The pairs.
+            decisive: Per pair, whether a better score can change what is decided.
+        """
+        ...
+
+
 class Reranker(Protocol):
     """Φ̃: chooses the next selection and order of passages after a failure."""
 
@@ -69,13 +95,15 @@ class Reranker(Protocol):
 
         Args:
             question: The user's question.
-            passages: All passages of the request.
+            passages: All passages of the request, and those that were retrieved again.
             shown: The selection of the attempt that failed.
             failed: The claims that failed in it.
             tried: Id sequences of every selection that a generator was shown.
 
         Returns:
-            A selection whose id sequence is not in ``tried``, or ``None`` if there is none left.
+            A selection whose id sequence is not in ``tried``, or ``None`` if there is none left. Passages with ids that
+            are not known were retrieved again: from now on answers are checked against them as well. An excerpt keeps
+            the id of its passage, with ``#`` and a suffix, and is no new evidence.
         """
         ...
 

@@ -60,6 +60,16 @@ class ClashKind(StrEnum):
     MODALITY = "modality"
 
 
+class CitationStatus(StrEnum):
+    """Whether a citation leads to what it is cited for."""
+
+    RIGHT = "right"
+    WRONG = "wrong"  # another passage supports the claim, the cited one does not
+    UNSUPPORTED = "unsupported"  # no passage supports the claim
+    DANGLING = "dangling"  # there is no passage of that number
+    MISSING = "missing"  # the claim cites nothing
+
+
 class OutcomeStatus(StrEnum):
     """How a run ended."""
 
@@ -173,6 +183,23 @@ class Clash:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Citation:
+    """What became of one citation of a claim, or that it has none.
+
+    Attributes:
+        status: See :class:`CitationStatus`.
+        number: The number in the mark, ``2`` of ``[2]``; ``None`` if a citation is missing.
+        passage_id: The passage of that number in the selection that the generator was shown; ``None`` if there is none.
+        right: For ``wrong`` and ``missing``: ids of the passages that should be cited, if they are known.
+    """
+
+    status: CitationStatus
+    number: int | None = None
+    passage_id: str | None = None
+    right: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EntailmentScore:
     """What an entailment model says about one (premise, hypothesis) pair.
 
@@ -181,11 +208,16 @@ class EntailmentScore:
         contradiction: P(premise contradicts hypothesis), in [0, 1]; ``None`` if the model has no such class.
         unsupported: P(the least supported words of the hypothesis have no support in the premise), in [0, 1]; ``None``
             if the model does not judge words.
+        screened: The screening model's own P(entailment), where a judge was asked as well; else ``None``.
+        judged: What the judge said: ``"yes"``, ``"no"``, ``"partial"``, or ``"error:"`` and why it said nothing; empty
+            if none was asked.
     """
 
     entailment: float
     contradiction: float | None = None
     unsupported: float | None = None
+    screened: float | None = None
+    judged: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +239,9 @@ class ClaimVerdict:
         scorer: ``model_id`` of the entailment model; ``"lexical"`` means that no model judged.
         language: ISO code of the language of the claim or its evidence, only if the entailment model declares the
             languages that it was trained for and this is none of them: then the scores mean less.
+        citations: What became of its citations, in the order of their marks; see ``Policy.cite``.
+        screened: The screening model's own N, if a judge was asked about the evidence that the verdict rests on.
+        judged: What the judge said about it; see :class:`EntailmentScore`.
     """
 
     segment: Segment
@@ -222,11 +257,27 @@ class ClaimVerdict:
     reason: str = ""
     scorer: str = ""
     language: str | None = None
+    citations: tuple[Citation, ...] = ()
+    screened: float | None = None
+    judged: str = ""
 
     @property
     def checked(self) -> bool:
         """Whether the segment was scored."""
         return self.delta_r is not None
+
+    @classmethod
+    def unscored(cls, segment: Segment, reason: str, scorer: str) -> ClaimVerdict:
+        """The verdict of a segment that is not scored, and why."""
+        return cls(segment=segment, reason=reason, scorer=scorer)
+
+    @property
+    def wrongly_cited(self) -> bool:
+        """Whether its citations mislead: one leads nowhere, or none of them leads to what the claim says."""
+        statuses = {citation.status for citation in self.citations}
+        if CitationStatus.DANGLING in statuses:
+            return True
+        return CitationStatus.WRONG in statuses and CitationStatus.RIGHT not in statuses
 
     def without_text(self) -> ClaimVerdict:
         """The same verdict without a character of the answer."""

@@ -12,12 +12,14 @@ from rich.text import Text
 from guardrail.cli import EXIT_OK, EXIT_REJECTED
 from guardrail.cli.console import count, describe_judge, open_console, score
 from guardrail.cli.inputs import STDIN, read_passages, read_text
+from guardrail.cli.profiles import chosen_policy
 from guardrail.cli.tables import shorten, verdict_table
 from guardrail.errors import InputError
-from guardrail.policy import BALANCED, REFERENCE, Policy, as_policy, why_failed
+from guardrail.policy import BALANCED, REFERENCE, Policy, as_policy
+from guardrail.reasons import why_failed
 from guardrail.scoring.languages import trained_languages
 from guardrail.scoring.verifier import Verifier
-from guardrail.types import ClaimVerdict, Verification
+from guardrail.types import CitationStatus, ClaimVerdict, Verification
 
 _REASONS = {
     "claims_failed": "a claim did not pass",
@@ -41,7 +43,7 @@ def check(arguments: argparse.Namespace) -> int:
 
     Raises:
         InputError: If a file cannot be used.
-        PolicyError: If δ is out of range.
+        ConfigurationError: If δ is out of range, or a profile is for another model.
     """
     if arguments.context.count(STDIN) + (arguments.answer == STDIN) > 1:
         raise InputError("standard input (-) can be read only once: name a file for the rest")
@@ -60,6 +62,10 @@ def check(arguments: argparse.Namespace) -> int:
 def _policy(arguments: argparse.Namespace) -> Policy:
     """The named policy; another formula brings its own default δ, because a δ means nothing for the other formula."""
     formula = arguments.formula
+    if arguments.profile is not None:
+        if formula is not None or arguments.delta is not None:
+            raise InputError("--profile brings its own formula and δ, which its promise is about: leave out the others")
+        return chosen_policy(arguments)
     named = "strict" if arguments.strict else arguments.policy
     if named is None:
         named = "reference" if formula == "reference" else "balanced"
@@ -79,7 +85,7 @@ def as_json(result: Verification) -> dict[str, Any]:
     Returns:
         What ``guardrail check --json`` prints. For every entry of ``claims``, ``answer[start:end] == text``; its
         ``verdict`` and scores are ``None`` for what is not checked, and its ``language`` is ``None`` unless the checker
-        was not trained for it.
+        was not trained for it. Only claims that a judge was asked about have ``screened`` and ``judged``.
     """
     return {
         "accepted": result.accepted,
@@ -113,7 +119,12 @@ def _claim_json(verdict: ClaimVerdict) -> dict[str, Any]:
         "entailment": verdict.entailment,
         "contradiction": verdict.contradiction,
         "language": verdict.language,
+        "citations": [
+            {"status": c.status.value, "number": c.number, "passage": c.passage_id, "right": list(c.right)}
+            for c in verdict.citations
+        ],
         "evidence": [{"passage": e.passage_id, "start": e.start, "end": e.end} for e in verdict.evidence],
+        **({"screened": verdict.screened, "judged": verdict.judged} if verdict.judged else {}),
     }
 
 
@@ -126,12 +137,30 @@ def _print(console: Console, result: Verification, verifier: Verifier) -> None:
     figures = f"mean ΔR {score(result.delta_r)} · faithfulness {score(result.faithfulness)}"
     console.print(Text(f"{rules} · {figures}", style="dim"))
     console.print(Text(f"judged by {describe_judge(result.scorer)}", style="dim"))
+    for line in _citation_lines(result):
+        console.print(Text(line, style="yellow"))
     strange = dict.fromkeys(v.language for v in result.claims if v.language is not None)
     if strange:
         trained = ", ".join(sorted(trained_languages(verifier.entailment) or ()))
         console.print(Text(f"language: {', '.join(strange)} (the checker is trained for {trained})", style="yellow"))
     closing = _closing_line(result, verifier.policy)
     console.print(closing, soft_wrap=not console.is_terminal)  # one line for grep and logs
+
+
+def _citation_lines(result: Verification) -> list[str]:
+    """What is wrong with the citations of an answer that cites."""
+    cites = any(c.number is not None for verdict in result.claims for c in verdict.citations)
+    lines = []
+    for number, verdict in enumerate(result.claims, start=1):
+        for citation in verdict.citations if cites else ():
+            instead = f"; cite {', '.join(citation.right)}" if citation.right else ""
+            if citation.status is CitationStatus.DANGLING:
+                lines.append(f"#{number} cites [{citation.number}]: there is no such passage{instead}")
+            elif citation.status is CitationStatus.WRONG:
+                lines.append(f"#{number} cites [{citation.number}], which does not say so{instead}")
+            elif citation.status is CitationStatus.MISSING:
+                lines.append(f"#{number} cites nothing")
+    return lines
 
 
 def _closing_line(result: Verification, policy: Policy) -> Text:

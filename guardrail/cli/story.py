@@ -11,7 +11,7 @@ from rich.text import Text
 from guardrail.cli.console import VERDICT_STYLES, count, labelled, marked, score
 from guardrail.cli.tables import evidence_passage, shorten
 from guardrail.events import AttemptStarted, Checked, Event, Held, Regenerating, Released, RunStarted
-from guardrail.policy import why_failed
+from guardrail.reasons import why_failed
 from guardrail.types import ClaimVerdict
 
 HELD_MARK = "HELD"

@@ -61,7 +61,12 @@ class ClaimCheck:
 
 
 def claim_checks(
-    segments: Sequence[Segment], index: EvidenceIndex, *, before: Preceding, evidence_words: int
+    segments: Sequence[Segment],
+    index: EvidenceIndex,
+    *,
+    before: Preceding,
+    evidence_words: int,
+    only: frozenset[str] | None = None,
 ) -> list[ClaimCheck]:
     """Find the evidence for the claims among some segments.
 
@@ -70,6 +75,7 @@ def claim_checks(
         index: The context.
         before: What precedes the first of them.
         evidence_words: Words of evidence per claim; a claim that is longer gets as much as it needs.
+        only: Ids of the passages to take it from; ``None`` for all.
 
     Returns:
         One check per segment, without windows for those that are not scored.
@@ -83,7 +89,7 @@ def claim_checks(
             context = plain(preceding.text)[-_CONTEXT_CHARS:] if leans_on_context(claim) else ""
             room = max(evidence_words, len(claim.split()) * 5 // 4)
             item = labelled(claim, preceding)
-            windows = index.select(claim, before=context, max_words=room, under_label=item)
+            windows = index.select(claim, before=context, max_words=room, under_label=item, only=only)
             check = ClaimCheck(claim=claim, labelled=item, windows=tuple(windows))
         checks.append(check)
         preceding = preceding.after(segment)

@@ -78,6 +78,8 @@ class WindowSignals:
         contradiction: The model's contradiction, if it gives one.
         clashes: What comparison found.
         missing_log_odds: See :func:`capped`.
+        screened: The model's own N, if a judge was asked as well.
+        judged: What the judge said; see :class:`~guardrail.types.EntailmentScore`.
     """
 
     passage_ids: tuple[str, ...]
@@ -87,6 +89,8 @@ class WindowSignals:
     contradiction: float | None
     clashes: tuple[Clash, ...]
     missing_log_odds: float | None = None
+    screened: float | None = None
+    judged: str = ""
 
     @property
     def capped_entailment(self) -> float:
@@ -106,7 +110,8 @@ class WindowSignals:
     @property
     def contradicts(self) -> bool:
         """Whether this window says otherwise, by comparison or by the model."""
-        against = self.contradiction is not None and self.contradiction > max(CONTRADICTION_THRESHOLD, self.entailment)
+        own = self.entailment if self.screened is None else self.screened  # a judge says nothing of contradiction
+        against = self.contradiction is not None and self.contradiction > max(CONTRADICTION_THRESHOLD, own)
         return against or self.vetoed
 
     def delta_r(self, lexical_weight: float) -> float:
@@ -161,6 +166,22 @@ def same_subject(windows: Sequence[WindowSignals]) -> list[WindowSignals]:
     """Those that share about as many words with the claim as the best one; others speak of something else."""
     overlap = max((w.rouge_l for w in windows), default=0.0)
     return [w for w in windows if w.rouge_l >= SAME_SUBJECT * overlap]
+
+
+def decisive(windows: Sequence[WindowSignals]) -> list[bool]:
+    """Which windows a verdict can rest on and turn with: where a second opinion on N is worth its price.
+
+    Args:
+        windows: As for :func:`judge`; N need not be known.
+
+    Returns:
+        Per window, whether another N can change the verdict. Never where comparison has found a contradiction or a
+        missing value: those caps come after any model.
+    """
+    near = same_subject(windows)
+    if any(w.vetoed and (w is windows[0] or w in near) for w in windows):
+        return [False] * len(windows)
+    return [not w.clashes and (w is windows[0] or bool(windows[0].clashes)) for w in windows]
 
 
 def _ground(windows: Sequence[WindowSignals], lexical_weight: float) -> WindowSignals:

@@ -136,7 +136,15 @@ class EvidenceIndex:
         """
         return work() if _is_small(self.passages) else await _reading.run(work)
 
-    def select(self, claim: str, *, before: str = "", max_words: int = 110, under_label: str = "") -> list[Window]:
+    def select(
+        self,
+        claim: str,
+        *,
+        before: str = "",
+        max_words: int = 110,
+        under_label: str = "",
+        only: frozenset[str] | None = None,
+    ) -> list[Window]:
         """Choose the evidence for a claim.
 
         Args:
@@ -144,11 +152,12 @@ class EvidenceIndex:
             before: Text that precedes it in the answer; its words count half, so that pronouns find their subject.
             max_words: Budget of one window.
             under_label: The claim with the label that it stands under in a list, if it has one.
+            only: Ids of the passages to choose from; ``None`` for all.
 
         Returns:
             First the best sentences of all passages joined; then, if several passages speak of the same thing, a
             window for each of the best passages alone, so that one passage cannot silence another. Empty if the
-            context has no sentence at all.
+            context has no sentence at all, or ``only`` has none that shares a word with the claim.
 
         The cost is linear in the claim and in the sentences that share a word with it, but for a logarithm.
         """
@@ -156,8 +165,14 @@ class EvidenceIndex:
             return []
         weights = self._weights(claim, before)
         shared = self._shared(weights)
+        if only is not None:
+            shared = {i: words for i, words in shared.items() if self._stands_in(i, only)}
         if not shared:
-            return self._objected([self._window(range(min(3, len(self.sentences))), max_words)], claim, under_label)
+            return (
+                []
+                if only is not None
+                else self._objected([self._window(range(min(3, len(self.sentences))), max_words)], claim, under_label)
+            )
         scores = {i: self._gain(i, words, weights) for i, words in shared.items()}
         windows = [self._window(self._covering(shared, weights, scores), max_words)]
         ranked = sorted(scores, key=lambda i: (-scores[i], i))
@@ -228,6 +243,9 @@ class EvidenceIndex:
             for index in self._postings[word]:
                 shared[index].append(word)
         return shared
+
+    def _stands_in(self, index: int, ids: frozenset[str]) -> bool:
+        return self.sentences[index].span.passage_id in ids or not ids.isdisjoint(self._twins.get(index, ()))
 
     def _gain(self, index: int, words: Iterable[str], weights: Mapping[str, float]) -> float:
         return sum(weights[word] for word in words) / (1.0 + 0.01 * len(self.sentences[index].words))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_CITATION = re.compile(
+CITATION = re.compile(
     r"\s?\[[\^C]?(\d{1,3})(?:\s?[,;–-]\s?C?\d{1,3})*\](?=\s*(?:[.,;:!?)\]…]|(?:(?:and|or|e|und|et)\s)?\[|$))"
 )
 _LINE_MARKER = re.compile(
@@ -45,7 +45,7 @@ def plain(text: str, *, passages: int | None = None) -> str:
     """
     stripped = _LINE_MARKER.sub(_without_marker, text)
     stripped = _LINK.sub(r"\1 (\2)", stripped)
-    stripped = _CITATION.sub(lambda mark: "" if passages is None or int(mark[1]) <= passages else mark[0], stripped)
+    stripped = CITATION.sub(lambda mark: "" if passages is None or int(mark[1]) <= passages else mark[0], stripped)
     if "*" in stripped or "_" in stripped or "~" in stripped:
         stripped = _STARS.sub("", _EMPHASIS.sub(r"\2", stripped))
     if "|" in stripped and stripped.strip().startswith("|"):

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
-from guardrail.context import as_passages
+from guardrail.context import as_passages, origin_of
 from guardrail.errors import InputError, ScoringError
 from guardrail.policy import Policy, as_policy, decide_answer
 from guardrail.protocols import Pair
+from guardrail.scoring.asking import ask_model
 from guardrail.scoring.checks import ClaimCheck, claim_checks
-from guardrail.scoring.claims import Preceding, needs_check
-from guardrail.scoring.delta_r import ROUNDING, WindowSignals, delta_r, judge, same_subject
+from guardrail.scoring.citations import with_citations
+from guardrail.scoring.claims import Preceding
+from guardrail.scoring.delta_r import WindowSignals, decisive, judge, same_subject
 from guardrail.scoring.entailment import LexicalEntailment, as_entailment, default_entailment
 from guardrail.scoring.evidence import EvidenceIndex, Window
 from guardrail.scoring.faithfulness import faithfulness
 from guardrail.scoring.languages import untrained_language
 from guardrail.scoring.markup import plain
-from guardrail.scoring.rouge import ngram_precision, reference_tokens, rouge_l_f1, rouge_n_f1
+from guardrail.scoring.rouge import ngram_precision
+from guardrail.scoring.whole_answer import INLINE_CHARS, score_whole
 from guardrail.text.segmenter import segment as cut
 from guardrail.text.tokens import tokens
 from guardrail.types import (
@@ -29,13 +33,13 @@ from guardrail.types import (
     EntailmentScore,
     Segment,
     SegmentKind,
+    VerdictLabel,
     Verification,
 )
 
 START = Preceding()
 DEFAULT_LEXICAL_WEIGHT = 0.5
 _BATCH = 16
-_INLINE_CHARS = 20_000
 
 
 class Verifier:
@@ -110,7 +114,7 @@ class Verifier:
         except ScoringError:
             if self.policy.on_error == "raise":
                 raise
-            verdicts = [unscored(s, "scoring_error", self.scorer) for s in segments]
+            verdicts = [ClaimVerdict.unscored(s, "scoring_error", self.scorer) for s in segments]
         return self._summary(verdicts, index, state)
 
     def verify_sync(self, answer: str, context: object, *, question: str | None = None) -> Verification:
@@ -130,6 +134,7 @@ class Verifier:
         state: ContextState,
         question: str = "",
         before: Preceding = START,
+        numbered: Sequence[str] | None = None,
     ) -> list[ClaimVerdict]:
         """Score segments in one batch (evidence formula).
 
@@ -139,6 +144,7 @@ class Verifier:
             state: Whether there is something to check against.
             question: What the user asked.
             before: What precedes the first segment in the answer.
+            numbered: Ids of the passages that citation marks count, from 1; ``None`` for those of the context.
 
         Returns:
             One verdict per segment.
@@ -149,12 +155,54 @@ class Verifier:
         Cancellation drops scoring that has not begun.
         """
         found = await self.signals(segments, index, state=state, question=question, before=before)
-        return [
+        verdicts = [
             self._judge(segment, ground, index)
             if ground
-            else unscored(segment, "no_context" if segment.kind.checked else "kind", self.scorer)
+            else ClaimVerdict.unscored(segment, "no_context" if segment.kind.checked else "kind", self.scorer)
             for segment, ground in zip(segments, found, strict=True)
         ]
+        if self.policy.cite == "ignore" or state is not ContextState.GIVEN:
+            return verdicts
+        return await self._look_up(verdicts, index, question=question, before=before, numbered=numbered)
+
+    async def _look_up(
+        self,
+        verdicts: Sequence[ClaimVerdict],
+        index: EvidenceIndex,
+        *,
+        question: str,
+        before: Preceding,
+        numbered: Sequence[str] | None,
+    ) -> list[ClaimVerdict]:
+        """The verdicts with what became of the citations."""
+        weight, policy = self.lexical_weight, self.policy
+        segments = [verdict.segment for verdict in verdicts]
+        ids = [passage.id for passage in index.passages]
+
+        def one(at: int, ids: frozenset[str]) -> ClaimCheck | None:
+            preceding = reduce(Preceding.after, segments[:at], before)
+            words = policy.evidence_words
+            [check] = claim_checks([segments[at]], index, before=preceding, evidence_words=words, only=ids)
+            return replace(check, windows=check.windows[:1]) if check.windows else None
+
+        async def select(wanted: Sequence[tuple[int, frozenset[str]]]) -> list[ClaimCheck | None]:
+            return await index.off_loop(lambda: [one(at, ids) for at, ids in wanted])
+
+        async def probe(checks: Sequence[ClaimCheck]) -> list[bool]:
+            found = await self._assess(lambda: checks, index, question)
+            return [self._supports([own for _, own in windows], weight) for windows in found]
+
+        return await with_citations(
+            verdicts,
+            numbered=ids if numbered is None else [origin_of(pid, ids) or pid for pid in numbered],
+            name_missing=policy.cite in ("add", "fix"),
+            select=select,
+            probe=probe,
+        )
+
+    def _supports(self, signals: Sequence[WindowSignals], weight: float) -> bool:
+        label, ground = judge(signals, delta=self.policy.delta, lexical_weight=weight)
+        return label is VerdictLabel.SUPPORTED and ground.capped_entailment >= (self.policy.strict_threshold or 0.0)
 
     async def signals(
         self,
@@ -173,15 +221,26 @@ class Verifier:
         if state is not ContextState.GIVEN:
             return [[] for _ in segments]
 
-        def prepare() -> tuple[list[ClaimCheck], list[list[WindowSignals]], list[range], list[Pair]]:
-            checks = claim_checks(segments, index, before=before, evidence_words=self.policy.evidence_words)
+        def checks() -> list[ClaimCheck]:
+            return claim_checks(segments, index, before=before, evidence_words=self.policy.evidence_words)
+
+        return await self._assess(checks, index, question)
+
+    async def _assess(
+        self, make: Callable[[], Sequence[ClaimCheck]], index: EvidenceIndex, question: str
+    ) -> list[list[tuple[Window, WindowSignals]]]:
+        """Compare claims with their windows, and ask the model about those that it has to judge."""
+
+        def prepare() -> tuple[Sequence[ClaimCheck], list[list[WindowSignals]], list[range], list[Pair], list[bool]]:
+            checks = make()
             compared = [check.compared(question) for check in checks]
             asked = [self._windows_to_score(found) for found in compared]
             pairs = [check.pair(check.windows[at]) for check, own in zip(checks, asked, strict=True) for at in own]
-            return checks, compared, asked, pairs
+            matters = [decisive(found)[at] for found, own in zip(compared, asked, strict=True) for at in own]
+            return checks, compared, asked, pairs, matters
 
-        checks, compared, asked, pairs = await index.off_loop(prepare)
-        scores = iter(await self._score(pairs))
+        checks, compared, asked, pairs, matters = await index.off_loop(prepare)
+        scores = iter(await ask_model(self.entailment, pairs, matters))
         missing = None if self.policy.strict else getattr(self._declarer, "missing_log_odds", None)  # strict: a cap
         return [
             list(zip(check.windows, _scored(found, own, scores, missing), strict=True))
@@ -207,50 +266,19 @@ class Verifier:
         Raises:
             ScoringError: If the entailment model fails.
         """
-        context = "\n".join(p.text for p in index.passages)
-        small = len(answer) + len(context) <= _INLINE_CHARS
-        left, right, (rouge_l, rouge_1, rouge_2) = (
-            _reference_rouge(answer, context) if small else await asyncio.to_thread(_reference_rouge, answer, context)
-        )
-        entailment = rouge_l
-        if not isinstance(self.entailment, LexicalEntailment) and left and right:
-            entailment = (await self._score([Pair(context, answer)]))[0].entailment
-        score = delta_r(rouge_l, entailment)
-        language = untrained_language(self._declarer, answer, context)
-        visible = [s for s in segments if s.kind is not SegmentKind.BLANK]
-        if not visible:
-            reason, accepted = "empty_answer", False
-        elif state is not ContextState.GIVEN:
-            reason, accepted = "no_context", False
-        elif language is not None and self.policy.on_unknown_language == "fail":
-            reason, accepted = "unsupported_language", False
-        else:
-            accepted, reason = self._accepts_reference(score, entailment, visible)
-        return Verification(
-            accepted=accepted,
-            reason=reason,
-            formula="reference",
-            policy=self.policy.name,
-            delta=self.policy.delta,
+        return await score_whole(
+            answer,
+            segments,
+            "\n".join(p.text for p in index.passages),
+            state,
+            policy=self.policy,
+            ask=None if isinstance(self.entailment, LexicalEntailment) else self._ask_one,
             scorer=self.scorer,
-            delta_r=round(score, 4),
-            worst_delta_r=round(score, 4),
-            rouge_l=round(rouge_l, 4),
-            rouge_1=round(rouge_1, 4),
-            rouge_2=round(rouge_2, 4),
-            entailment=round(entailment, 4),
-            faithfulness=faithfulness([entailment], self.policy.strict_threshold) if visible else 0.0,
-            claims=tuple(replace(unscored(s, "reference_formula", self.scorer), language=language) for s in visible),
-            context_state=state,
+            language=lambda context: untrained_language(self._declarer, answer, context),
         )
 
-    def _accepts_reference(self, score: float, entailment: float, visible: Sequence[Segment]) -> tuple[bool, str]:
-        policy = self.policy
-        if policy.no_claims == "refuse" and not any(needs_check(segment) for segment in visible):
-            return False, "no_claims"
-        if policy.strict_threshold is not None and entailment < policy.strict_threshold:
-            return False, "claims_failed"
-        return (True, "passed") if score <= policy.delta + ROUNDING else (False, "delta_r_above_delta")
+    async def _ask_one(self, pair: Pair) -> float:
+        return (await ask_model(self.entailment, [pair]))[0].entailment
 
     async def _check_all(
         self, segments: Sequence[Segment], index: EvidenceIndex, state: ContextState, question: str
@@ -268,40 +296,8 @@ class Verifier:
 
     async def _segments(self, answer: str) -> list[Segment]:
         limit = self.policy.max_segment_chars
-        small = len(answer) < _INLINE_CHARS
+        small = len(answer) < INLINE_CHARS
         return cut(answer, max_chars=limit) if small else await asyncio.to_thread(cut, answer, max_chars=limit)
-
-    async def _score(self, pairs: Sequence[Pair]) -> list[EntailmentScore]:
-        if not pairs:
-            return []
-        try:
-            scores = list(await self.entailment.score(pairs))
-        except ScoringError:
-            raise
-        except Exception as error:
-            raise ScoringError(
-                f"the entailment model {self.scorer!r} raised {type(error).__name__}", scorer=self.scorer
-            ) from error
-        if len(scores) != len(pairs):
-            raise ScoringError(
-                f"the entailment model {self.scorer!r} returned {len(scores)} scores for {len(pairs)} pairs",
-                scorer=self.scorer,
-            )
-        for score in scores:
-            self._validate(score)
-        return scores
-
-    def _validate(self, score: object) -> None:
-        if not isinstance(score, EntailmentScore):
-            raise ScoringError(
-                f"the entailment model {self.scorer!r} returned {type(score).__name__} instead of EntailmentScore",
-                scorer=self.scorer,
-            )
-        for value in (v for v in (score.entailment, score.contradiction, score.unsupported) if v is not None):
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-                raise ScoringError(f"the entailment model {self.scorer!r} returned a score that is not a number")
-            if not 0.0 <= value <= 1.0:
-                raise ScoringError(f"the entailment model {self.scorer!r} returned {value!r}, outside [0, 1]")
 
     def _judge(self, segment: Segment, found: list[tuple[Window, WindowSignals]], index: EvidenceIndex) -> ClaimVerdict:
         signals = [own for _, own in found]
@@ -322,6 +318,8 @@ class Verifier:
             supporting=_ids(s for s in same_subject(signals) if not s.contradicts and s.delta_r(weight) <= delta),
             scorer=self.scorer,
             language=untrained_language(self._declarer, plain(segment.body), window.premise, source),
+            screened=ground.screened,
+            judged=ground.judged,
         )
 
     def _summary(self, verdicts: Sequence[ClaimVerdict], index: EvidenceIndex, state: ContextState) -> Verification:
@@ -348,13 +346,6 @@ class Verifier:
         )
 
 
-def _reference_rouge(answer: str, context: str) -> tuple[bool, bool, tuple[float, float, float]]:
-    """Whether answer and context have tokens at all, and ROUGE-L, -1 and -2 of one against the other."""
-    left, right = reference_tokens(answer), reference_tokens(context)
-    scores = rouge_l_f1(left, right), rouge_n_f1(left, right, 1), rouge_n_f1(left, right, 2)
-    return bool(left), bool(right), scores
-
-
 def _scored(
     compared: Sequence[WindowSignals], asked: range, scores: Iterator[EntailmentScore], missing: float | None
 ) -> Iterator[WindowSignals]:
@@ -366,13 +357,14 @@ def _scored(
             continue
         score = next(scores)
         joined = float(score.entailment) if at == 0 else joined
-        contradiction = None if score.contradiction is None else float(score.contradiction)
-        yield replace(own, entailment=float(score.entailment), contradiction=contradiction, missing_log_odds=missing)
-
-
-def unscored(segment: Segment, reason: str, scorer: str) -> ClaimVerdict:
-    """The verdict of a segment that is not scored, and why."""
-    return ClaimVerdict(segment=segment, reason=reason, scorer=scorer)
+        yield replace(
+            own,
+            entailment=float(score.entailment),
+            contradiction=None if score.contradiction is None else float(score.contradiction),
+            missing_log_odds=missing,
+            screened=score.screened,
+            judged=score.judged,
+        )
 
 
 def _ngram_overlap(verdict: ClaimVerdict) -> tuple[float, float]:

@@ -45,6 +45,7 @@ ENTAILMENT = "guardrail.entailment"
 CLAIMS = "guardrail.claims"
 LANGUAGE = "guardrail.claim.language"  # codes, only of claims that the scorer was not trained for
 VERDICTS = "guardrail.verdicts."  # + label
+CITATIONS = "guardrail.citations."  # + status, only of answers that cite
 FIRST_RELEASE_MS = "guardrail.first_release_ms"
 ADDED_MS = "guardrail.added_ms"
 SCORING_MS = "guardrail.scoring_ms"

@@ -19,7 +19,7 @@ from guardrail._version import __version__
 from guardrail.events import AttemptEnded, AttemptStarted, Event, RunEnded, RunStarted, StepEnded, StepStarted
 from guardrail.protocols import RunObserver
 from guardrail.telemetry import names
-from guardrail.types import Attempt, ClaimVerdict, Outcome, OutcomeStatus, ReceiptStatus
+from guardrail.types import Attempt, CitationStatus, ClaimVerdict, Outcome, OutcomeStatus, ReceiptStatus
 
 _DEFAULT_LENGTH_LIMIT = 8_192
 _MAX_ITEMS = 64
@@ -229,6 +229,9 @@ def _signals(verdicts: Sequence[ClaimVerdict]) -> dict[str, Any]:
     if not scored:
         return {}
     counts = Counter(v.verdict.value for v in scored if v.verdict is not None)
+    cited = Counter(c.status for v in scored for c in v.citations)
+    if set(cited) == {CitationStatus.MISSING}:  # nothing is cited, so nothing is missing
+        cited.clear()
     return {
         names.CLAIMS: len(scored),
         names.LANGUAGE: sorted({v.language for v in scored if v.language is not None}),
@@ -236,6 +239,7 @@ def _signals(verdicts: Sequence[ClaimVerdict]) -> dict[str, Any]:
         names.ENTAILMENT: fmean(v.entailment for v in scored if v.entailment is not None),
         names.WORST_DELTA_R: max(v.delta_r for v in scored if v.delta_r is not None),
         **{names.VERDICTS + label: count for label, count in counts.items()},
+        **{names.CITATIONS + status.value: count for status, count in cited.items()},
     }
 
 

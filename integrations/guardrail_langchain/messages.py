@@ -109,8 +109,9 @@ def outcome_metadata(outcome: Outcome) -> dict[str, Any]:
 
     Returns:
         ``run_id``, ``status``, ``reason``, ``attempts`` (how many), ``delivered_attempt``, ``worst_delta_r`` of the
-        delivered attempt, ``policy``, ``scorer`` and ``usage`` (token counts summed over all attempts); never a
-        character of a rejected attempt.
+        delivered attempt, ``policy``, ``scorer``, ``citations`` (per claim of a delivered answer that cites: numbers,
+        passage ids and what became of them) and ``usage`` (token counts summed over all attempts); never a character
+        of a rejected attempt.
     """
     delivered = _delivered(outcome)
     usage: dict[str, int] = {}
@@ -126,8 +127,20 @@ def outcome_metadata(outcome: Outcome) -> dict[str, Any]:
         "worst_delta_r": None if delivered is None else delivered.worst_delta_r,
         "policy": outcome.policy,
         "scorer": outcome.scorer,
+        "citations": _citations(outcome),
         "usage": usage,
     }
+
+
+def _citations(outcome: Outcome) -> list[dict[str, Any]]:
+    """In the order of the text; an answer without a single mark has none, and none are missing."""
+    found = [citation for verdict in outcome.verdicts for citation in verdict.citations]
+    if all(citation.number is None for citation in found):
+        return []
+    return [
+        {"status": c.status.value, "number": c.number, "passage_id": c.passage_id, "right": list(c.right)}
+        for c in found
+    ]
 
 
 def _delivered(outcome: Outcome) -> Attempt | None:

@@ -10,7 +10,7 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from guardrail import FailedClaim, Guardrail, Passage, Reranker, RerankingError, Verifier
+from guardrail import FailedClaim, Guardrail, Passage, Reranker, RerankingError
 from guardrail.rerank import FailureDirectedReranker
 
 _DEFAULT_K = 4
@@ -67,7 +67,7 @@ class Retrieval:
         self._blocking = blocking
         self._loop = asyncio.get_running_loop()
         self._texts: set[str] = set()
-        self.found: list[Passage] = []
+        self._found = 0
 
     async def first(self, question: str) -> list[Document]:
         """Ask for the question."""
@@ -101,10 +101,10 @@ class Retrieval:
         except Exception as error:
             raise RerankingError(f"the retriever raised {type(error).__name__}") from error
         if new:
-            self.found += new
+            self._found += len(new)
             return (*new, *shown)
         return self._reranker.next_context(
-            question=question, passages=(*passages, *self.found), shown=shown, failed=failed, tried=tried
+            question=question, passages=passages, shown=shown, failed=failed, tried=tried
         )
 
     def _more(self, queries: Sequence[str], attempt: int) -> list[Document]:
@@ -126,41 +126,11 @@ class Retrieval:
             text = document.page_content
             if text not in self._texts and any(character.isalnum() for character in text):
                 self._texts.add(text)
-                number = len(self.found) + len(new) + 1
+                number = self._found + len(new) + 1
                 new.append(
                     Passage(id=f"retrieved-{number}", text=text, metadata=dict(document.metadata), source=document)
                 )
         return new
-
-
-class WideningVerifier(Verifier):
-    """Checks against the passages of the run and those that were retrieved again.
-
-    Args:
-        verifier: The verifier of the guard.
-        retrieval: The documents of the run.
-    """
-
-    def __init__(self, verifier: Verifier, retrieval: Retrieval) -> None:
-        self.__dict__.update(verifier.__dict__)
-        self._retrieval = retrieval
-        self._wider: tuple[int, Any] = (0, None)
-
-    async def check(self, segments: Any, index: Any, **options: Any) -> Any:
-        """See :meth:`guardrail.Verifier.check`."""
-        return await super().check(segments, await self._widened(index), **options)
-
-    async def verify_reference(self, answer: str, segments: Any, index: Any, state: Any) -> Any:
-        """See :meth:`guardrail.Verifier.verify_reference`."""
-        return await super().verify_reference(answer, segments, await self._widened(index), state)
-
-    async def _widened(self, index: Any) -> Any:
-        found = self._retrieval.found
-        if not found:
-            return index
-        if self._wider[0] != len(found):
-            self._wider = (len(found), await type(index).build((*index.passages, *found)))
-        return self._wider[1]
 
 
 def guard_of_run(guard: Guardrail, settings: dict[str, Any], retrieval: Retrieval) -> Guardrail:
@@ -174,8 +144,8 @@ def guard_of_run(guard: Guardrail, settings: dict[str, Any], retrieval: Retrieva
     Returns:
         A guard that shares models, limits and budgets with the first.
     """
-    own = Guardrail(**{**settings, "entailment": guard.verifier.entailment, "reranker": retrieval})
-    own.verifier = WideningVerifier(guard.verifier, retrieval)
+    own = Guardrail(**{**settings, "reranker": retrieval})
+    own.verifier = guard.verifier
     return own
 
 

@@ -11,7 +11,8 @@ import pytest
 import guardrail
 
 PUBLIC = {
-    "Attempt", "Budget", "ClaimVerdict", "ConfigurationError", "ContextState", "DeadlineExceededError", "Decision",
+    "Attempt", "Budget", "CalibrationError", "Citation", "CitationStatus", "ClaimVerdict", "JudgeError",
+    "ConfigurationError", "ContextState", "DeadlineExceededError", "Decision",
     "Entailment", "EntailmentScore", "EvidenceSpan", "FailedClaim", "GenerationError", "GenerationRequest",
     "GenerationTimeoutError", "GenerationTypeError", "GeneratorSignatureError", "GuardedGenerator", "GuardedStream",
     "Guardrail", "GuardrailError", "InputError", "Limit", "LocalLimiter", "MissingExtraError", "ModelLoadError",

@@ -87,3 +87,14 @@ def test_langgraph_agent(tmp_path):
 def test_every_example_is_run_here():
     tested = {name.removeprefix("test_") + ".py" for name in globals() if name.startswith("test_")}
     assert {path.name for path in EXAMPLES.glob("*.py")} <= tested
+
+
+def test_cited_answers(tmp_path):
+    lines = _run("cited_answers.py", tmp_path).splitlines()
+    assert [line.strip() for line in lines if line.startswith("  [") or "nothing" in line][:3] == [
+        "[2]: wrong, should be 1",
+        "[7]: dangling, should be 2",
+        "nothing: missing",
+    ]
+    written = "The Orrin dam is 212 m high [1]. It was finished in 1974 [2]. "
+    assert f"fix: {written}Its lake holds 90 million cubic metres of water [3]." in lines

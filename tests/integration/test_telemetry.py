@@ -534,3 +534,15 @@ async def test_languages_that_the_scorer_was_not_trained_for_are_on_the_spans(
     assert outcome.accepted
     for name in ("guardrail.run", "guardrail.attempt", "guardrail.score"):
         assert [(s.attributes or {}).get("guardrail.claim.language") for s in traced.named(name)] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("answer", "counted"),
+    [(f"{ONE[:-1]} [1]. {TWO[:-1]} [7].", {"right": 1, "dangling": 1}), (f"{ONE} {TWO}", {})],
+)
+async def test_what_became_of_citations_is_on_the_spans(traced: Traced, answer: str, counted: dict[str, int]):
+    guard = traced.guard(FakeEntailment(1.0), policy=LENIENT_WORDS.override(release="answer"))
+    await guard.run(ScriptedGenerator(answer), question=QUESTION, context=[HALL])
+    (attempt,) = traced.named("guardrail.attempt")
+    prefix = "guardrail.citations."
+    assert {k.removeprefix(prefix): v for k, v in (attempt.attributes or {}).items() if k.startswith(prefix)} == counted

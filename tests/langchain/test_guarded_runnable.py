@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from guardrail_langchain import GuardedRunnable
 from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import ConfigurableField, RunnableLambda, RunnablePassthrough
@@ -315,3 +316,14 @@ async def test_a_model_gets_the_retrieved_passages_as_a_message() -> None:
     assert first[1].text == QUESTION
     assert [m.type for m in second] == ["system", "human", "human"]
     assert WRONG in second[2].text
+
+
+async def test_the_message_says_what_became_of_its_citations():
+    answer = "The old hall keeps a wooden clock near its door [1]. The garden grows tall roses by the wall [2]."
+    context = ["The garden grows tall roses by the wall.", "The old hall keeps a wooden clock near its door."]
+    model = FakeListChatModel(responses=[answer])
+    guarded = GuardedRunnable(bound=RunnableLambda(lambda asked: asked["question"]) | model, policy="balanced")
+    message = await guarded.ainvoke({"question": "What is there?", "context": context})
+    wrong = {"status": "wrong", "number": 1, "passage_id": "1", "right": ["2"]}
+    assert message.response_metadata["guardrail"]["citations"][0] == wrong
+    assert [c["status"] for c in message.response_metadata["guardrail"]["citations"]] == ["wrong", "wrong"]

@@ -269,6 +269,8 @@ OUT_OF_RANGE: dict[str, list[Any]] = {
     "no_claims": ["", "pass", None, 1],
     "on_conflict": ["", "ignore", None, 1],
     "on_unknown_language": ["", "ignore", None, 1],
+    "cite": ["", "always", None, 1, True],
+    "on_wrong_citation": ["", "ignore", None, 1],
     "on_degraded_limits": ["", "ignore", None, 1],
     "refusal": ["", "  ", None, 7, "{answer}", "{0}", "{", "{reason.__class__}", "{question[0]}"],
     "refusal_tail": ["", "\n", None, 7, "{text}", "{}", "}", "{reason!x}"],

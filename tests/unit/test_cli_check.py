@@ -22,7 +22,7 @@ KEYS = {
 }  # fmt: skip
 CLAIM_KEYS = {
     "text", "start", "end", "kind", "verdict", "delta_r", "rouge_l", "entailment", "contradiction", "evidence",
-    "language",
+    "language", "citations",
 }  # fmt: skip
 
 
@@ -107,6 +107,31 @@ def test_json_text_is_the_answer_at_its_offsets(files, capsys):
     covered = "".join("".join(claim["text"].split()) for claim in found["claims"])
     assert covered == "".join(answer.split())
     assert {c["kind"] for c in found["claims"] if c["verdict"] is None}.isdisjoint({"claim", "code"})
+
+
+def test_citations_are_looked_up(files, capsys):
+    files(
+        cites_txt="The desk opens at ten [2]. Entry is free on Mondays [9]. Entry is free on Mondays.",
+        other_txt="Entry is free on Mondays.",
+        first_txt="The desk opens at ten.",
+    )
+    arguments = ["--answer", "cites.txt", "--context", "first.txt", "other.txt"]
+    assert main(["check", *arguments]) == 0
+    shown = capsys.readouterr().out
+    assert "#1 cites [2], which does not say so; cite first.txt" in shown
+    assert "#2 cites [9]: there is no such passage" in shown
+    assert "#3 cites nothing" in shown
+    status, found = _json(capsys, *arguments, "--strict")
+    assert (status, found["reason"]) == (1, "claims_failed")
+    wrong = {"status": "wrong", "number": 2, "passage": "other.txt", "right": ["first.txt"]}
+    assert found["claims"][0]["citations"] == [wrong]
+    missing = {"status": "missing", "number": None, "passage": None, "right": ["other.txt"]}
+    assert found["claims"][2]["citations"] == [missing]
+
+
+def test_an_answer_that_cites_nothing_is_not_reproached(files, capsys):
+    main(["check", "--answer", "good.txt", "--context", "context.txt"])
+    assert "cites" not in capsys.readouterr().out
 
 
 def test_json_evidence_points_into_the_passage(files, capsys):

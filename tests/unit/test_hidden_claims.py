@@ -262,6 +262,7 @@ def _strict_reference(entailment: float) -> Verifier:
         no_claims="refuse",
         on_conflict="fail",
         on_unknown_language="fail",
+        on_wrong_citation="fail",
     )
     return Verifier(policy=policy, entailment=FakeEntailment(entailment))
 

@@ -22,8 +22,8 @@ from guardrail.policy import (
     best_attempt,
     decide_answer,
     refusal_text,
-    why_failed,
 )
+from guardrail.reasons import why_failed
 from guardrail.types import (
     Attempt,
     ClaimVerdict,
@@ -60,7 +60,12 @@ def other(kind: SegmentKind) -> ClaimVerdict:
 # --- passes ---------------------------------------------------------------------------------------------------
 
 STRICT_AT_7 = Policy(
-    delta=0.5, strict_threshold=0.7, no_claims="refuse", on_conflict="fail", on_unknown_language="fail"
+    delta=0.5,
+    strict_threshold=0.7,
+    no_claims="refuse",
+    on_conflict="fail",
+    on_unknown_language="fail",
+    on_wrong_citation="fail",
 )
 FAILS_UNKNOWN = Policy(delta=0.5, on_unknown_language="fail")
 
@@ -265,6 +270,7 @@ def test_resolve_release(policy: Policy, streaming: bool, can_continue: bool, ex
         ("no_claims", "pass_marked"),
         ("on_conflict", "release"),
         ("on_unknown_language", "mark"),
+        ("on_wrong_citation", "mark"),
     ],
 )
 def test_strict_mode_allows_no_way_out(field: str, value: str):

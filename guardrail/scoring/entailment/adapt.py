@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from guardrail.errors import ConfigurationError, ScoringError
-from guardrail.protocols import Entailment, Pair
+from guardrail.protocols import Entailment, Pair, SelectiveEntailment
 from guardrail.scoring.entailment.cross_encoder import CrossEncoderEntailment
 from guardrail.scoring.entailment.labels import probability
 from guardrail.scoring.entailment.lexical import LexicalEntailment
@@ -17,7 +17,7 @@ from guardrail.scoring.entailment.worker import ScoringWorker, shared_worker
 from guardrail.types import EntailmentScore
 
 _KEYS = frozenset({"entailment", "contradiction", "neutral", "unsupported"})
-_FIELDS = ("entailment", "contradiction", "unsupported")
+_FIELDS = ("entailment", "contradiction", "unsupported", "screened")
 
 
 def as_entailment(obj: Any, *, worker: ScoringWorker | None = None) -> Entailment:
@@ -49,6 +49,8 @@ def as_entailment(obj: Any, *, worker: ScoringWorker | None = None) -> Entailmen
     """
     if isinstance(obj, LocalEntailment | RemoteEntailment | LexicalEntailment | _Adapted):
         return obj
+    if isinstance(obj, SelectiveEntailment) and not inspect.isclass(obj):
+        return obj  # an adapter would hide what it can do; what it returns is checked by those who call it
     if isinstance(obj, str):
         if obj.startswith(("http://", "https://")):
             return RemoteEntailment(obj)
@@ -131,6 +133,8 @@ class _Adapted:
             entailment=probability(values["entailment"], scorer=self._model_id),
             contradiction=self._optional(values, "contradiction"),
             unsupported=self._optional(values, "unsupported"),
+            screened=self._optional(values, "screened"),
+            judged=item.judged if isinstance(item, EntailmentScore) else "",
         )
 
     def _optional(self, values: Mapping[str, Any], name: str) -> float | None:

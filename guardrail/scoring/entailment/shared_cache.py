@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from guardrail._version import __version__
 from guardrail.errors import ConfigurationError, ScoringError
-from guardrail.protocols import Pair
+from guardrail.protocols import Pair, SelectiveEntailment
 from guardrail.redis_store import RedisStore, StoreUnavailableError
 from guardrail.scoring.entailment.adapt import as_entailment
 from guardrail.scoring.entailment.identity import Fingerprinted, identity
@@ -82,7 +82,8 @@ class SharedCache:
 
     Args:
         entailment: The model: whatever ``Guardrail(entailment=…)`` takes; ``None`` is the embedded model. Word overlap
-            (:class:`LexicalEntailment`) costs less than a round trip and is refused.
+            (:class:`LexicalEntailment`) costs less than a round trip and is refused, and so is a cascade, whose scores
+            depend on the run: the cache belongs around its model.
         url_or_store: Address of a Redis, as for a limiter (``"redis://localhost:6379/0"``), or a
             :class:`~guardrail.redis_store.RedisStore` to use; closing that stays with the caller.
         ttl_s: Seconds until a score is forgotten, at least 1.
@@ -122,6 +123,11 @@ class SharedCache:
         if isinstance(self._model, LexicalEntailment):
             raise ConfigurationError(
                 "SharedCache is for models: word overlap costs less than asking Redis. Use it without a cache"
+            )
+        if isinstance(self._model, SelectiveEntailment):
+            raise ConfigurationError(
+                "SharedCache cannot keep the scores of a cascade, which depend on budgets and deadlines of one run: "
+                "put the cache around its model, Cascade(judge, model=SharedCache(...))"
             )
         if not isinstance(version, str):
             raise ConfigurationError(f"version must be a str, not {type(version).__name__}")
