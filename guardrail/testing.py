@@ -1,10 +1,11 @@
-"""Doubles for testing code that uses guardrail: scripted generators, a fake scorer, a clock that stands still."""
+"""Doubles for testing code that uses guardrail: scripted generators and judges, a fake scorer, a still clock."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from guardrail.evaluation.judging.verdicts import Judgement, JudgeVerdict
 from guardrail.protocols import Pair
 from guardrail.types import EntailmentScore, GenerationRequest
 
@@ -94,6 +95,65 @@ class FakeEntailment:
         else:
             value = self._score
         return value if isinstance(value, EntailmentScore) else EntailmentScore(entailment=value)
+
+
+class ScriptedJudge:
+    """A judge that says what the test says.
+
+    Args:
+        verdict: By hypothesis (a mapping or a callable), or the same for all: a verdict (``"yes"``, ``"no"``,
+            ``"partial"``, in any letter case), a whole :class:`~guardrail.evaluation.judging.Judgement`, or any other
+            text, which is the error (``"timeout"``). An exception is raised. Hypotheses that a mapping does not have
+            are not supported.
+        judge_id: Name in results.
+
+    Attributes:
+        pairs: Every pair that was asked.
+        calls: How often :meth:`judge` was called.
+
+    Example:
+        >>> import asyncio
+        >>> judge = ScriptedJudge({"Entry is free.": "yes", "Dogs are welcome.": "timeout"})
+        >>> asked = [Pair("Entry is free.", claim) for claim in ("Entry is free.", "Dogs are welcome.", "It rains.")]
+        >>> [judgement.verdict or judgement.error for judgement in asyncio.run(judge.judge(asked))]
+        [<JudgeVerdict.YES: 'yes'>, 'timeout', <JudgeVerdict.NO: 'no'>]
+    """
+
+    def __init__(
+        self,
+        verdict: Callable[[str], str | Judgement | Exception] | Mapping[str, str | Judgement | Exception] | str,
+        *,
+        judge_id: str = "scripted",
+    ) -> None:
+        self._verdict = verdict
+        self._judge_id = judge_id
+        self.pairs: list[Pair] = []
+        self.calls = 0
+
+    @property
+    def judge_id(self) -> str:
+        """The name that was given."""
+        return self._judge_id
+
+    async def judge(self, pairs: Sequence[Pair]) -> list[Judgement]:
+        """Judge pairs as told, in order."""
+        self.calls += 1
+        self.pairs.extend(pairs)
+        return [self._one(pair.hypothesis) for pair in pairs]
+
+    def _one(self, hypothesis: str) -> Judgement:
+        if isinstance(self._verdict, str):
+            said: str | Judgement | Exception = self._verdict
+        elif isinstance(self._verdict, Mapping):
+            said = self._verdict.get(hypothesis, JudgeVerdict.NO)
+        else:
+            said = self._verdict(hypothesis)
+        if isinstance(said, Exception):
+            raise said
+        if isinstance(said, Judgement):
+            return said
+        known = {verdict.value for verdict in JudgeVerdict}
+        return Judgement(verdict=JudgeVerdict(said.lower())) if said.lower() in known else Judgement(error=said)
 
 
 class ManualClock:

@@ -1,0 +1,79 @@
+"""Asks a judge about many pairs with a deadline, and believes nothing that is not a judgement."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from guardrail.evaluation.judging.verdicts import Judge, Judgement, JudgeVerdict
+from guardrail.protocols import Pair
+
+_log = logging.getLogger("guardrail")
+
+_CLOSE_GRACE_S = 0.2
+_LONGEST_REASON = 40
+_FAILED = Judgement(error="failed")
+
+_late: set[asyncio.Task[Any]] = set()  # the event loop itself holds tasks only weakly
+
+
+async def judge_in_time(judge: Judge, pairs: Sequence[Pair], deadline_s: float | None) -> list[Judgement]:
+    """Ask about each pair in a call of its own, so that one that is late takes no other with it.
+
+    Args:
+        judge: The judge. How many calls run at a time is its own affair.
+        pairs: Different pairs.
+        deadline_s: Seconds for all of them together; ``None`` for no limit.
+
+    Returns:
+        One judgement per pair. What is not there by then is an error ``"timeout"``; a judge that raises, that gives
+        anything but one judgement, or whose judgement is none, is an error ``"failed"``.
+
+    Calls that are under way at the deadline, or when the caller is cancelled, are cancelled, and waited for briefly.
+    """
+    if not pairs:
+        return []
+    tasks = [asyncio.create_task(_ask(judge, pair)) for pair in pairs]
+    try:
+        done, _ = await asyncio.wait(tasks, timeout=deadline_s)
+        return [_result(task) if task in done else Judgement(error="timeout") for task in tasks]
+    finally:
+        await _end(tasks)
+
+
+async def _ask(judge: Judge, pair: Pair) -> Judgement:
+    try:
+        found: list[object] = list(await judge.judge([pair]))
+    except Exception as error:
+        # The message of a foreign exception may quote the text.
+        _log.warning("a judge raised %s; that counts as no verdict", type(error).__name__)
+        return _FAILED
+    return _checked(found[0]) if len(found) == 1 else _FAILED
+
+
+def _checked(found: object) -> Judgement:
+    if not isinstance(found, Judgement) or (found.verdict is None) == (not found.error):
+        return _FAILED
+    if found.verdict is not None:
+        return found if isinstance(found.verdict, JudgeVerdict) else _FAILED
+    told = isinstance(found.error, str) and found.error.isidentifier() and len(found.error) <= _LONGEST_REASON
+    return found if told else _FAILED  # a reason goes into verdicts and traces, where no text may go
+
+
+def _result(task: asyncio.Task[Judgement]) -> Judgement:
+    return _FAILED if task.cancelled() else task.result()  # a judge may raise CancelledError by itself
+
+
+async def _end(tasks: Sequence[asyncio.Task[Judgement]]) -> None:
+    pending = {task for task in tasks if not task.done()}
+    if not pending:
+        return
+    for task in pending:
+        task.cancel()
+        _late.add(task)
+        task.add_done_callback(_late.discard)
+    _, stuck = await asyncio.wait(pending, timeout=_CLOSE_GRACE_S)
+    if stuck:
+        _log.warning("%d call(s) of a judge did not end within %g s of being cancelled", len(stuck), _CLOSE_GRACE_S)
