@@ -77,6 +77,7 @@ class WindowSignals:
         entailment: N before any cap.
         contradiction: The model's contradiction, if it gives one.
         clashes: What comparison found.
+        on_subject: Whether the window has a word of what the claim is about.
         missing_log_odds: See :func:`capped`.
         screened: The model's own N, if a judge was asked as well.
         judged: What the judge said; see :class:`~guardrail.types.EntailmentScore`.
@@ -88,6 +89,7 @@ class WindowSignals:
     entailment: float
     contradiction: float | None
     clashes: tuple[Clash, ...]
+    on_subject: bool = True
     missing_log_odds: float | None = None
     screened: float | None = None
     judged: str = ""
@@ -112,7 +114,8 @@ class WindowSignals:
         """Whether this window says otherwise, by comparison or by the model."""
         own = self.entailment if self.screened is None else self.screened  # a judge says nothing of contradiction
         against = self.contradiction is not None and self.contradiction > max(CONTRADICTION_THRESHOLD, own)
-        return against or self.vetoed
+        # Models take what is merely about something else for a contradiction.
+        return (against and self.on_subject) or self.vetoed
 
     def delta_r(self, lexical_weight: float) -> float:
         """ΔR against this window."""

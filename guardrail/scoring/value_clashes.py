@@ -9,6 +9,7 @@ from decimal import Decimal
 from guardrail.scoring.identifier_clashes import identifier_clash
 from guardrail.scoring.lexicon import LIGHT_VERBS
 from guardrail.scoring.statements import Statement, coverage
+from guardrail.scoring.value_subjects import clause_of, is_denied, measured_by, noun_of, nouns_of, share_of, subject_of
 from guardrail.text.values import Value, ValueKind, compatible
 from guardrail.types import Clash, ClashKind
 
@@ -21,7 +22,6 @@ _BINDING_LEAD = 0.3  # ... and how much better it must fit than the sentence tha
 _CONVERSION = Decimal("0.03")  # by how much a conversion may be rounded, as a share
 _DEGREES = Decimal(3)  # ... or in kelvin
 _SMALL_COUNT = 12  # counts of listed things are often not written out in the evidence
-_NOUN_REACH = 24  # characters between a number and the noun it counts
 _PRONOUNS = frozenset(
     "it its he she his her they their this that these those there such both esso essa questo questa lui lei sie er es "
     "ihr ihre diese dieser il elle ils elles sa son ella él".split()
@@ -94,8 +94,8 @@ def _is_close(dimension: str, mine: Decimal, its: Decimal) -> bool:
 def _amount_clash(
     claim: Statement, value: Value, evidence: Sequence[Statement], context: frozenset[str]
 ) -> Clash | None:
-    subject = _subject(claim, value) | context
-    noun = _noun(claim, value)
+    subject = subject_of(claim, value) | context
+    noun = noun_of(claim, value)
     universal = _is_universal(claim, value)
     matches = [
         match for statement in evidence if (match := _match(value, noun, universal, statement, subject)) is not None
@@ -110,19 +110,23 @@ def _amount_clash(
         best = max(differing, key=lambda match: match.coverage)
         if _is_small_count(value) and not _is_only_count(noun, best):
             return None
-        if _is_denied(claim, value) != _is_denied(best.statement, best.value):
+        if is_denied(claim, value) != is_denied(best.statement, best.value):
             return None  # "was not the first": another value is what a denial expects
-        if value.kind is ValueKind.ORDINAL and (not noun or noun not in _nouns(best.statement, best.value)):
+        if value.kind is ValueKind.ORDINAL and (not noun or noun not in nouns_of(best.statement, best.value)):
             return None
         contradicts = (
             value.kind is not ValueKind.WEEKDAY
             and _same_thing(claim, value, noun, best)
             and not _is_spoken_for(claim, value, best.statement)
         )
-        if _vaguely_given(value, evidence, best.coverage - _BINDING_LEAD if contradicts else 0.0, subject):
+        if _vaguely_given(claim, value, evidence, best.coverage - _BINDING_LEAD if contradicts else 0.0, subject):
             return None
         return _clash(value, best.value, contradicts=contradicts and not _spans(value, evidence))
-    if _is_small_count(value) or value.kind is ValueKind.ORDINAL or _vaguely_given(value, evidence, 0.0, subject):
+    if (
+        _is_small_count(value)
+        or value.kind is ValueKind.ORDINAL
+        or _vaguely_given(claim, value, evidence, 0.0, subject)
+    ):
         return None
     return _unit_clash(value, evidence, subject) or _clash(value, None, contradicts=False)
 
@@ -134,70 +138,10 @@ def _clash(value: Value, other: Value | None, *, contradicts: bool) -> Clash:
     return Clash(kind=kind, claim_text=value.text, evidence_text=other.text if other else "", contradicts=contradicts)
 
 
-def _subject(claim: Statement, value: Value) -> frozenset[str]:
-    """Stems of the words that say what the value is a value of."""
-    clause = _clause_of(claim, value)
-    own = frozenset(w.stem for w in claim.content(clause) if w.text not in LIGHT_VERBS)
-    colon = claim.text.rfind(": ", 0, value.start)
-    if own and colon > 0:  # "Model A1: Price 84 EUR" speaks of the A1
-        own |= frozenset(w.stem for w in claim.content() if w.start < colon)
-    return own if own else frozenset(w.stem for w in claim.content() if w.text not in LIGHT_VERBS)
-
-
-def _clause_of(statement: Statement, value: Value) -> int | None:
-    clause = None
-    for word in statement.words:
-        if word.start >= value.end:
-            break
-        clause = word.clause
-    return clause
-
-
-def _is_denied(statement: Statement, value: Value) -> bool:
-    """Whether something in the clause of a value is denied."""
-    clause = _clause_of(statement, value)
-    return any(word.sign < 0 for word in statement.words if word.clause == clause)
-
-
-def _coverage(subject: frozenset[str], statement: Statement) -> float:
-    return len(subject & statement.stems) / len(subject) if subject else 1.0
-
-
-def _noun(statement: Statement, value: Value) -> str:
-    """Stem of the noun that a bare number counts; ``""`` if it has a unit or counts nothing."""
-    if value.kind not in (ValueKind.NUMBER, ValueKind.ORDINAL) or value.unit:
-        return ""
-    for word in statement.words:
-        if word.start >= value.end:
-            between = statement.text[value.end : word.start]
-            if len(between) > _NOUN_REACH or any(mark in between for mark in ",;:.()|\n"):
-                return ""
-            if word.text == "of":
-                continue
-            return word.stem if word.content and not word.text.isdecimal() else ""
-    return ""
-
-
-def _nouns(statement: Statement, value: Value) -> set[str]:
-    """Stems of the words right after a number: adjectives may stand before the noun."""
-    found: set[str] = set()
-    for word in statement.words:
-        if word.start < value.end:
-            continue
-        between = statement.text[value.end : word.start]
-        if len(between) > _NOUN_REACH or any(mark in between for mark in ",;:.()|\n") or len(found) == 3:
-            break
-        if word.text in _CONJUNCTIONS:
-            break
-        if word.content:
-            found.add(word.stem)
-    return found
-
-
 def _is_universal(claim: Statement, value: Value) -> bool:
     """Whether a bound is said of everything; "every 5-7 minutes" is only how often."""
     ranged = value.bound is not None or value.high is not None
-    clause = _clause_of(claim, value)
+    clause = clause_of(claim, value)
     said_of = (word for word in claim.words if word.text in _UNIVERSAL and word.clause == clause)
     return ranged and any(claim.text[word.start + len(word.text) : value.start].strip() for word in said_of)
 
@@ -207,9 +151,9 @@ def _match(value: Value, noun: str, universal: bool, statement: Statement, subje
     if not answers:
         return None
     if noun:
-        same_noun = [(other, answer) for other, answer in answers if noun in _nouns(statement, other)]
+        same_noun = [(other, answer) for other, answer in answers if noun in nouns_of(statement, other)]
         if same_noun:  # "seventh and final season": a value without a noun of its own shares the next one
-            answers = same_noun + [(v, answer) for v, answer in answers if answer and not _nouns(statement, v)]
+            answers = same_noun + [(v, answer) for v, answer in answers if answer and not nouns_of(statement, v)]
     agreeing = [other for other, answer in answers if answer]
     differing = [other for other, answer in answers if not answer]
     agrees = bool(agreeing) and not (universal and differing)
@@ -217,7 +161,7 @@ def _match(value: Value, noun: str, universal: bool, statement: Statement, subje
     other = agreeing[0] if agrees or rival is None else rival
     own = frozenset(w.stem for w in statement.content() if w.text not in LIGHT_VERBS) - subject
     return _Match(
-        statement, agrees, other, _coverage(subject, statement), own, len(subject & statement.stems), len(subject)
+        statement, agrees, other, share_of(subject, statement), own, len(subject & statement.stems), len(subject)
     )
 
 
@@ -231,7 +175,7 @@ def _same_thing(claim: Statement, value: Value, noun: str, match: _Match) -> boo
     if match.shared < min(match.sought, _SHARED_WORDS) and not _shares_a_name(claim, match.statement):
         return False  # one word of two: a melting point is no boiling point
     if noun:
-        others = _nouns(match.statement, match.value)
+        others = nouns_of(match.statement, match.value)
         return noun in others or (not others and match.coverage >= _CERTAIN_SUBJECT)
     anchor = _anchor(claim, value)
     label = _label(claim, value)
@@ -255,7 +199,7 @@ def _label(statement: Statement, value: Value) -> str:
 def _anchor(claim: Statement, value: Value) -> str:
     """Stem of the nearest word before a value that says what it measures."""
     anchor = ""
-    clause = _clause_of(claim, value)
+    clause = clause_of(claim, value)
     for word in claim.words:
         if word.start >= value.start:
             break
@@ -276,7 +220,7 @@ def _binding_clash(
         return None
     if any(_starts_with_pronoun(match.statement) for match in agreeing):
         return None
-    if noun and noun not in _nouns(owner.statement, owner.value):
+    if noun and noun not in nouns_of(owner.statement, owner.value):
         return None
     if coverage(claim, owner.statement) <= coverage(claim, has.statement):
         return None  # as a whole the claim says what the sentence with its value says
@@ -319,7 +263,7 @@ def _share(subject: frozenset[str], words: frozenset[str]) -> float:
 def _region(statement: Statement, value: Value, rivals: Sequence[Value]) -> frozenset[str]:
     """Stems around a value: from the rival before it to the end of its own clause, where its subject stands."""
     start = max((other.end for other in rivals if other.end <= value.start), default=0)
-    clause = _clause_of(statement, value)
+    clause = clause_of(statement, value)
     found: set[str] = set()
     for word in statement.words:
         if word.start >= value.end and (word.clause != clause or word.text in _CONJUNCTIONS):
@@ -352,10 +296,10 @@ def _is_spoken_for(claim: Statement, value: Value, statement: Statement) -> bool
 
 def _is_only_count(noun: str, match: _Match) -> bool:
     """Whether a sentence counts the same things once: "four men and two women" also has six people."""
-    if not noun or noun not in _nouns(match.statement, match.value) or match.value.amount in (0, 1):
+    if not noun or noun not in nouns_of(match.statement, match.value) or match.value.amount in (0, 1):
         return False
     counts = [v for v in match.statement.values if v.kind is ValueKind.NUMBER and not v.unit and not v.dates]
-    return sum(noun in _nouns(match.statement, v) for v in counts) == 1 and not any(
+    return sum(noun in nouns_of(match.statement, v) for v in counts) == 1 and not any(
         word.text in _MORE for word in match.statement.words
     )
 
@@ -368,16 +312,26 @@ def _spans(value: Value, evidence: Sequence[Statement]) -> bool:
     return any(value.amount in end for end in ends) and any(value.high in end for end in ends)
 
 
-def _vaguely_given(value: Value, evidence: Sequence[Statement], least: float, subject: frozenset[str]) -> bool:
+def _vaguely_given(
+    claim: Statement, value: Value, evidence: Sequence[Statement], least: float, subject: frozenset[str]
+) -> bool:
     """Whether a sentence with that share of the subject gives the bare number, without its unit or noun."""
     if value.kind in (ValueKind.TIME, ValueKind.DATE, ValueKind.WEEKDAY):
         return False
+    if value.kind is ValueKind.NUMBER and not noun_of(claim, value):
+        return any(  # "costs 120" leaves out the unit that the evidence has
+            bool(other.unit) and (other.amount, other.high) == (value.amount, value.high)
+            for statement in evidence
+            if share_of(subject, statement) >= max(least, _SAME_SUBJECT)
+            for other in statement.values
+        )
+    measured = measured_by(claim, value)
     bare = {
         (other.amount, other.high)
         for statement in evidence
-        if not least or _coverage(subject, statement) >= least
+        if (not least or share_of(subject, statement) >= least) and (not measured or measured & statement.stems)
         for other in statement.values
-        if other.kind is ValueKind.NUMBER and not _noun(statement, other) and other.amount is not None
+        if other.kind is ValueKind.NUMBER and not noun_of(statement, other) and other.amount is not None
     }
     return (value.amount, value.high) in bare and value.kind is ValueKind.QUANTITY
 
@@ -385,7 +339,7 @@ def _vaguely_given(value: Value, evidence: Sequence[Statement], least: float, su
 def _unit_clash(value: Value, evidence: Sequence[Statement], subject: frozenset[str]) -> Clash | None:
     """The same figure in another unit: "12 euro" for "12%"."""
     for statement in evidence:
-        if _coverage(subject, statement) < _CERTAIN_SUBJECT or not subject:
+        if share_of(subject, statement) < _CERTAIN_SUBJECT or not subject:
             continue
         for other in statement.values:
             if other.amount is not None and other.amount == value.amount and other.unit and value.unit:

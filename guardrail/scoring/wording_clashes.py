@@ -72,7 +72,7 @@ def _turned(claim: Statement, statement: Statement) -> tuple[ClashKind, str, str
     pairs = _opposed_pairs(claim, statement)
     if pairs:
         mine, its = pairs
-        rest = coverage(claim, statement, frozenset((mine.stem,)))
+        rest = _rest(claim, statement, mine.stem)
         loose = mine.text in LOOSE_OPPOSITES or its.text in LOOSE_OPPOSITES
         if rest >= (_LOOSE_ALIGNED if loose else _ALIGNED):
             direct = mine.sign == its.sign == 1
@@ -80,13 +80,13 @@ def _turned(claim: Statement, statement: Statement) -> tuple[ClashKind, str, str
     rival = _rival_colour(claim, statement)
     if rival:
         mine, its = rival
-        rest = coverage(claim, statement, frozenset((mine.stem,)))
+        rest = _rest(claim, statement, mine.stem)
         if rest >= _ALIGNED:
             return ClashKind.ANTONYM, mine.text, its.text, rest
     prefixed = _prefixed(claim, statement)
     if prefixed:
         mine, its = prefixed
-        rest = coverage(claim, statement, frozenset((mine.stem,)))
+        rest = _rest(claim, statement, mine.stem)
         if rest >= _ALIGNED:
             return ClashKind.ANTONYM, mine.text, its.text, rest
     if denied_by_both:
@@ -103,6 +103,16 @@ def _turned(claim: Statement, statement: Statement) -> tuple[ClashKind, str, str
     rest = coverage(claim, statement)
     word = _first(claim, opposed)
     return ClashKind.NEGATION, word, _first(statement, opposed), rest
+
+
+def _rest(claim: Statement, statement: Statement, stem: str) -> float:
+    """How well a claim fits a sentence but for one word; if all that is left are values, how well those fit.
+
+    "It is open on Mondays." has nothing else to say what it is about.
+    """
+    if claim.values and not claim.stems - {stem}:
+        return float(values_agree(claim, statement))
+    return coverage(claim, statement, frozenset((stem,)))
 
 
 def _heads(statement: Statement) -> list[Word]:

@@ -38,6 +38,8 @@ QUANTIFIER, MODALITY = ClashKind.QUANTIFIER, ClashKind.MODALITY
         ("图书馆周一不开放。", "图书馆周一开放。", NEGATION),
         ("Smoking is allowed in the garden.", "Smoking is prohibited in the garden.", ANTONYM),
         ("The drug is taken before meals.", "The drug is taken after meals.", ANTONYM),
+        ("It is open on Mondays.", "The museum is closed on Mondays.", ANTONYM),
+        ("It was sold in 1990.", "The mill was bought in 1990.", ANTONYM),
         ("Sales fell in 2020.", "Sales rose in 2020.", ANTONYM),
         ("The alarm is switched off at night.", "The alarm is switched on at night.", ANTONYM),
         ("The seal is broken on delivery.", "The seal is unbroken on delivery.", ANTONYM),
@@ -93,6 +95,25 @@ def test_a_value_belongs_to_its_subject() -> None:
 
 def test_a_pronoun_in_the_evidence_is_no_other_subject() -> None:
     assert kinds("The bridge was painted in 1999.", "The bridge opened in 1967.", "It was painted in 1999.") == []
+
+
+def test_a_pronoun_with_an_opposite_needs_the_same_occasion() -> None:
+    assert kinds("It is open on Mondays.", "The museum is closed on Sundays.") == [(DATE, False)]
+    assert kinds("It is open on Mondays.", "The museum is closed on Mondays.", "It is open on Mondays, too.") == []
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence", "found"),
+    [
+        ("has 100 GB of storage", "costs 100", [(VALUE, False)]),
+        ("The plan has 100 GB of storage.", "The plan costs 100.", [(VALUE, False)]),
+        ("The plan has 100 GB of storage.", "Storage of the plan: 100.", []),
+        ("costs 120", "The plan costs 120 euros.", []),
+        ("costs 120", "The plan costs 100 euros.", [(VALUE, False)]),
+    ],
+)
+def test_sharing_a_number_is_not_support(claim: str, evidence: str, found: list[tuple[ClashKind, bool]]) -> None:
+    assert kinds(claim, evidence) == found
 
 
 def test_two_passages_that_disagree_are_no_clash() -> None:
