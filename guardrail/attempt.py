@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,12 +11,14 @@ from typing import Any
 from guardrail.policy import AnswerDecision
 from guardrail.reasons import why_failed
 from guardrail.scoring.claims import leans_on_context
-from guardrail.scoring.markup import CITATION
-from guardrail.text.tokens import fold
+from guardrail.text.marks import is_only_marks, without_marks
+from guardrail.text.tokens import fold, tokens
 from guardrail.types import Attempt, Chunk, ClaimVerdict, FailedClaim, Segment, SegmentKind, VerdictLabel, Verification
 
 _OPENING = "\"'([*_"  # not ".": ".5" is not "5"
 _PUNCTUATION = ".,;:!?…\"'()[]*_。！？、"
+# The same sentence may come as an item of a list; "5. Mai" and "- 5" begin with what they say.
+_ITEM = re.compile(r"\A\s*(?:[-+*•>]\s+)+(?=[*_\"'“„«(]*[^\W\d_])")
 
 
 _SAID_ONCE = (SegmentKind.GREETING, SegmentKind.HEADING, SegmentKind.QUESTION)
@@ -62,6 +65,7 @@ class Work:
         self.rides: list[Any] = []
         self.usage: dict[str, int] = {}
         self.tool_calls = False
+        self.as_is = False
         self.read_chars = 0
         self.generated_at: float | None = None
         self.scored_at: float | None = None
@@ -75,7 +79,7 @@ class Work:
         self._length = sum(len(v.segment.text) for v in prefix)
         wordings = [w for v in prefix if (w := words_of(v.segment.text))]
         exempt = {words_of(v.segment.text) for v in prefix if v.segment.kind in _SAID_ONCE}
-        self._prefix = frozenset(w for w in wordings if len(w) >= _SENTENCE_WORDS or w in exempt)
+        self._prefix = frozenset(w for w in wordings if len(tokens(" ".join(w))) >= _SENTENCE_WORDS or w in exempt)
         self._last = wordings[-1] if wordings else ()
         self._dropped: tuple[str, ...] = ()
 
@@ -89,8 +93,8 @@ class Work:
         self.read_chars += len(text)
         if chunk.usage is not None:
             self.usage = dict(chunk.usage)
-        if chunk.tool_calls:
-            self.tool_calls = True
+        self.tool_calls = self.tool_calls or chunk.tool_calls
+        self.as_is = self.as_is or chunk.as_is
         if chunk.rides_along:
             self.rides.append(chunk.raw)
 
@@ -104,6 +108,8 @@ class Work:
         wording = words_of(segment.text)
         if wording and wording in self._prefix:
             self._dropped = wording
+            return None
+        if self._dropped and is_only_marks(segment.text):  # they cite for the sentence that was dropped
             return None
         if self._dropped and self._dropped != self._last and leans_on_context(segment.body):
             verdict = replace(verdict, verdict=VerdictLabel.UNVERIFIABLE, entailment=0.0, delta_r=1.0)
@@ -138,8 +144,11 @@ class Work:
         )
 
     def failed_wordings(self) -> set[tuple[str, ...]]:
-        """The failed claims, comparable between attempts."""
-        return {words_of(claim.text) for claim in self.failed}
+        """The failed claims, comparable between attempts; of one that failed for its citations these are a part."""
+        return {
+            (() if claim.verdict is VerdictLabel.SUPPORTED else words_of(claim.text)) or tuple(claim.text.split())
+            for claim in self.failed
+        }
 
     def freeze(self, decision: AnswerDecision, *, now: float) -> Attempt:
         """The attempt as a value."""
@@ -165,9 +174,8 @@ def words_of(text: str) -> tuple[str, ...]:
 
     Citation marks do not count: another attempt may cite the same sentence by another number.
     """
-    if "[" in text:
-        text = CITATION.sub("", text)
-    words = (word.rstrip(_PUNCTUATION).lstrip(_OPENING) for word in fold(text).casefold().split())
+    said = _ITEM.sub("", without_marks(text), count=1)
+    words = (word.rstrip(_PUNCTUATION).lstrip(_OPENING) for word in fold(said).casefold().split())
     return tuple(word for word in words if word)
 
 

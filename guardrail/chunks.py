@@ -13,8 +13,9 @@ class ChunkReader:
     """Turns the items of one generator call into chunks.
 
     Known shapes: ``str``; ``None`` (an empty chunk); OpenAI chat chunks and completions, and Responses events;
-    LangChain messages and message chunks; mappings with ``text`` or ``content``; lists of content blocks. Everything
-    else is an error, because text that cannot be read cannot be checked.
+    LangChain messages and message chunks; mappings with ``text`` or ``content`` (and ``as_is``, if the text stands for
+    a structured value); lists of content blocks. Everything else is an error, because text that cannot be read cannot
+    be checked.
 
     Args:
         attempt: Number of the attempt, for errors.
@@ -36,7 +37,12 @@ class ChunkReader:
             return Chunk(text="", raw=item)
         text = self._text(item)
         return Chunk(
-            text=text, raw=item, rides_along=True, tool_calls=_has_tool_calls(item), usage=self._read_usage(item)
+            text=text,
+            raw=item,
+            rides_along=True,
+            tool_calls=_has_tool_calls(item),
+            usage=self._read_usage(item),
+            as_is=isinstance(item, Mapping) and item.get("as_is") is True,
         )
 
     def _text(self, item: Any) -> str:

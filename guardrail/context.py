@@ -161,7 +161,9 @@ def origin_of(passage_id: str, known: Collection[str]) -> str | None:
         >>> origin_of("a#0-12", {"a", "b"}), origin_of("b", {"a", "b"}), origin_of("c", {"a", "b"})
         ('a', 'b', None)
     """
-    whole = passage_id if passage_id in known else passage_id.rpartition("#")[0]
+    whole = passage_id
+    while whole and whole not in known:
+        whole = whole.rpartition("#")[0]
     return whole if whole in known else None
 
 

@@ -13,6 +13,7 @@ from guardrail.ledger import Ledger
 from guardrail.protocols import Clock
 from guardrail.recorder import Recorder
 from guardrail.scoring.claims import leans_on_context
+from guardrail.text.marks import is_only_marks
 from guardrail.types import Attempt, Chunk, ClaimVerdict, ReceiptRange, ReceiptStatus
 
 _EVENTS_AHEAD = 8
@@ -119,6 +120,8 @@ class Delivery:
         left_out = False
         for verdict in verdicts:
             words = words_of(verdict.segment.text)
+            if left_out and is_only_marks(verdict.segment.text):
+                continue
             if words and (says_nothing_new(words, self._told) or (left_out and leans_on_context(verdict.segment.body))):
                 left_out = True
             else:

@@ -7,6 +7,7 @@ while the next are generated. Its output is bounded: when nobody takes segments,
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -41,7 +42,6 @@ from guardrail.types import (
     ContextState,
     GenerationRequest,
     Segment,
-    VerdictLabel,
     Verification,
 )
 
@@ -164,7 +164,8 @@ class Pipeline:
         joiner = SurrogateJoiner()
         silence = asyncio.timeout(policy.first_token_timeout_s)
         now = asyncio.get_running_loop().time
-        limit, before, received = "first_token_timeout_s", START, 0
+        before = reduce(Preceding.after, (verdict.segment for verdict in work.verdicts), START)  # what it continues
+        limit, received = "first_token_timeout_s", 0
         try:
             async with silence, aclosing(self._generator.chunks(request)) as chunks:
                 async for chunk in chunks:
@@ -229,12 +230,10 @@ class Pipeline:
         async def check() -> list[ClaimVerdict]:
             index = await self._evidence.index()
             verdicts = await self._check(batch, index, before=before, numbered=work.passage_ids)
-            if self._policy.cite not in ("add", "fix") or self._pass_through is not None:
+            if self._policy.cite not in ("add", "fix") or self._pass_through is not None or work.as_is:
                 return verdicts  # in mode observe the text is out already
-            return [
-                await self._cited(verdict, index, before=reduce(Preceding.after, batch[:at], before))
-                for at, verdict in enumerate(verdicts)
-            ]
+            preceding = itertools.accumulate(batch, Preceding.after, initial=before)
+            return [await self._cited(own, index, before=at) for own, at in zip(verdicts, preceding, strict=False)]
 
         with self._recorder.step("score", work.number, claims=sum(needs_check(s) for s in batch)) as found:
             verdicts = await self._timed(work, check())
@@ -249,20 +248,29 @@ class Pipeline:
         )
 
     async def _cited(self, verdict: ClaimVerdict, index: EvidenceIndex, *, before: Preceding) -> ClaimVerdict:
-        """The verdict with its citations written, if the new text passes like the old one and is cited rightly."""
-        if verdict.verdict not in (VerdictLabel.SUPPORTED, VerdictLabel.CONFLICT):
-            return verdict
-        segment, fix = verdict.segment, self._policy.cite == "fix"
+        """The verdict with its citations written, if the new text is judged like the old one and is cited rightly.
+
+        What cannot be put right gets other numbers all the same, because those of the whole answer count one order.
+        """
         order = [passage.id for passage in index.passages]
         numbers = {pid: number for number, pid in enumerate(order, start=1)}
-        text = cited_text(verdict, numbers=numbers, fix=fix)
-        if text == segment.text:
-            return verdict
-        written = replace(segment, text=text, end=segment.start + len(text))
-        [again] = await self._check([written], index, before=before, numbered=order)
-        renumbered = [c.status for c in again.citations] == [c.status for c in verdict.citations] and not fix
-        right = all(c.status is CitationStatus.RIGHT for c in again.citations)
-        return again if self._policy.passes(again) and (right or renumbered) else verdict
+        for fix in (True, False) if self._policy.cite == "fix" else (False,):
+            segment = verdict.segment
+            text = cited_text(verdict, numbers=numbers, fix=fix)
+            if text == segment.text:
+                continue
+            written = replace(segment, text=text, end=segment.start + len(text))
+            [again] = await self._check([written], index, before=before, numbered=order)
+            if again.verdict is verdict.verdict and self._may_replace(verdict, again):
+                return again
+        return verdict
+
+    def _may_replace(self, old: ClaimVerdict, new: ClaimVerdict) -> bool:
+        same = {(c.status, c.passage_id) for c in new.citations} == {(c.status, c.passage_id) for c in old.citations}
+        if same and all(c.number is not None for c in new.citations):
+            return self._policy.passes(new) or not self._policy.passes(old)  # only the numbers are others
+        right = bool(new.citations) and all(c.status is CitationStatus.RIGHT for c in new.citations)
+        return right and self._policy.passes(new)
 
     async def _timed(self, work: Work, scoring: Awaitable[T]) -> T:
         started = self._clock()

@@ -67,10 +67,10 @@ class Policy:
         on_conflict: What happens to a claim that one passage supports and another contradicts.
         on_unknown_language: What happens to a claim in a language that the entailment model was not trained for: judged
             like any other and marked in its verdict (``mark``), or failed (``fail``, the only choice in strict mode).
-        cite: What is done about citation marks such as ``[1]``, ``[2, 3]`` and ``[C1]``, which count the passages that
-            the generator was shown: nothing (``ignore``); looked up, with the result in the verdict (``check``);
-            written where a supported claim has none (``add``); written, and corrected where they are wrong (``fix``).
-            What ``add`` and ``fix`` write counts the passages as you handed them in, and is checked again.
+        cite: What the evidence formula does about citation marks such as ``[1]``, ``[2, 3]`` and ``[C1]``, which count
+            the passages that the generator was shown: nothing (``ignore``); looked up, with the result in the verdict
+            (``check``); written where a supported claim has none (``add``); written, and corrected where they are wrong
+            (``fix``). What ``add`` and ``fix`` write counts the passages as you handed them in, and is checked again.
         on_wrong_citation: What happens to a claim whose citations lead nowhere, or only to passages that do not
             support it: marked in its verdict (``mark``), or failed (``fail``, the only choice in strict mode).
         on_degraded_limits: What an allowed charge counts for if the limiter or budget could not decide as configured
@@ -175,10 +175,10 @@ class Policy:
         Returns:
             ``True`` only for a segment that is not a claim, or a claim with a finite ΔR ≤ δ that nothing contradicts
             and, in strict mode, with an entailment of at least ``strict_threshold``, in a language that
-            ``on_unknown_language`` allows, with citations that ``on_wrong_citation`` allows.
+            ``on_unknown_language`` allows; and only with citations that ``on_wrong_citation`` allows.
         """
         if not verdict.segment.kind.checked and not verdict.checked:
-            return True
+            return not (verdict.wrongly_cited and self.on_wrong_citation == "fail")
         if verdict.delta_r is None or verdict.entailment is None:
             return False
         if verdict.language is not None and self.on_unknown_language == "fail":
@@ -246,6 +246,8 @@ def _check_choices(policy: Policy) -> None:
     if not isinstance(policy.stop_on_repeat, bool):
         raise PolicyError("stop_on_repeat", f"must be True or False, not {policy.stop_on_repeat!r}")
     object.__setattr__(policy, "release", ReleaseMode(policy.release))
+    if policy.cite == "ignore" and policy.on_wrong_citation == "fail":
+        raise PolicyError("cite", "'ignore' leaves nothing for on_wrong_citation='fail': use 'check', 'add' or 'fix'")
     if policy.formula == "reference" and policy.release is ReleaseMode.SENTENCE:
         raise PolicyError("release", "the reference formula scores whole answers: use 'answer' or 'observe'")
 
@@ -272,7 +274,7 @@ def _check_strict(policy: Policy) -> None:
 
 
 # Fitted on RAGTruth *train* answers for the lexical scorer (tests.benchmarks.fit_policy). With the embedded model, δ of
-# balanced releases 87 % of the grounded held-out ones (fit_calibration); its detection δ is near strict_threshold.
+# balanced releases 84 % of the grounded held-out ones (fit_calibration); its detection δ is near strict_threshold.
 BALANCED = Policy()
 LENIENT = Policy(name="lenient", delta=0.925, on_exhausted="best")
 STRICT = BALANCED.override(name="strict", delta=0.605, strict_threshold=0.7, release="answer", **_STRICT_CHOICES)
@@ -360,7 +362,7 @@ def _accept(
         return False, "no_context"
     if any(v.delta_r is None for v in claims):
         return False, "scoring_error"
-    failed = [v for v in claims if not policy.passes(v)]
+    failed = [v for v in verdicts if not policy.passes(v)]
     if failed and policy.on_unknown_language == "fail" and all(v.language is not None for v in failed):
         return False, "unsupported_language"
     return (False, "claims_failed") if failed else (True, "passed")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from guardrail.types import CitationStatus, ClaimVerdict, ClashKind, VerdictLabel
 
+_QUOTED = 120
+
 
 def why_failed(verdict: ClaimVerdict) -> str:
     """One sentence about a failed claim, for the prompt of the next attempt."""
@@ -35,5 +37,9 @@ def why_wrongly_cited(verdict: ClaimVerdict) -> str:
         if citation.status is CitationStatus.DANGLING:
             return f"it cites [{citation.number}], and there is no such passage"
     wrong = next(c for c in verdict.citations if c.status is CitationStatus.WRONG)
-    instead = f"; {', '.join(wrong.right)} does" if wrong.right else ""
+    # Not its number: the next attempt may see the passages in another order.
+    said = next((span.text.strip() for span in verdict.evidence if span.passage_id in wrong.right), "")
+    short = said if len(said) <= _QUOTED else f"{said[:_QUOTED].rstrip()}…"
+    named = f"the one that says {short!r}" if short else ", ".join(wrong.right)
+    instead = f"; {named} does" if named else ""
     return f"the cited passage [{wrong.number}] does not say so{instead}"

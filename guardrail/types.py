@@ -58,6 +58,7 @@ class ClashKind(StrEnum):
     ROLE = "role"
     QUANTIFIER = "quantifier"
     MODALITY = "modality"
+    NAME = "name"  # a proper name that stands in no passage
 
 
 class CitationStatus(StrEnum):
@@ -190,7 +191,7 @@ class Citation:
         status: See :class:`CitationStatus`.
         number: The number in the mark, ``2`` of ``[2]``; ``None`` if a citation is missing.
         passage_id: The passage of that number in the selection that the generator was shown; ``None`` if there is none.
-        right: For ``wrong`` and ``missing``: ids of the passages that should be cited, if they are known.
+        right: For ``wrong``, ``dangling`` and ``missing``: ids of the passages that should be cited, if they are known.
     """
 
     status: CitationStatus
@@ -340,6 +341,8 @@ class Chunk:
         rides_along: Whether ``raw`` carries more than text (usage, tool calls, ids, a finish reason).
         tool_calls: Whether ``raw`` carries (a part of) a tool call.
         usage: Token counts of this generator call so far, if ``raw`` reports any.
+        as_is: Whether the text stands for something that is delivered in its place (a structured value), so that
+            writing citations into it would reach nobody.
     """
 
     text: str = field(repr=False)
@@ -347,6 +350,7 @@ class Chunk:
     rides_along: bool = False
     tool_calls: bool = False
     usage: Mapping[str, int] | None = None
+    as_is: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
-from rich.text import Text
 
 from guardrail.cli import EXIT_OK
-from guardrail.cli.console import count, describe_judge, open_console
+from guardrail.cli.console import describe_judge, open_console
+from guardrail.cli.profiles import chosen_policy
+from guardrail.cli.progress import progress
+from guardrail.cli.quality_table import print_quality
 from guardrail.errors import InputError
-from guardrail.evaluation.quality import QualityReport, QualityRow, measure
+from guardrail.evaluation.quality import QualityReport, measure
 from guardrail.evaluation.replay import ReplayReport, ReplayRow, replay
+from guardrail.evaluation.simulated import Simulation
 from guardrail.scoring.verifier import Verifier
 
 _ENDINGS = (".jsonl.gz", ".jsonl")
@@ -34,17 +35,6 @@ _ROWS: tuple[tuple[str, Callable[[ReplayRow], str]], ...] = (
     ("generator calls per prompt", lambda row: _number(row.attempts_mean, 2)),
     ("scoring per claim, ms", lambda row: _number(row.ms_per_claim, 1)),
 )
-_QUALITY_COLUMNS: dict[str, Callable[[QualityRow], str]] = {
-    "n": lambda row: str(row.n),
-    "AUROC": lambda row: _number(row.auroc, 3),
-    "F1": lambda row: _number(row.f1, 3),
-    "P": lambda row: _number(row.precision, 3),
-    "R": lambda row: _number(row.recall, 3),
-    "bal.\nacc.": lambda row: _number(row.balanced_accuracy, 3),
-    "grounded\nreleased": lambda row: _percent(row.grounded_released),
-    "halluc.\nstopped": lambda row: _percent(row.hallucinated_stopped),
-    "ms/\nclaim": lambda row: _number(row.ms_per_claim, 1),
-}
 
 
 def bench_replay(arguments: argparse.Namespace) -> int:
@@ -59,8 +49,8 @@ def bench_replay(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: If the file cannot be used.
     """
-    with _progress(open_console(no_color=arguments.no_color, stderr=True), "replaying") as advance:
-        report = replay(Path(arguments.file), policy=arguments.policy, limit=arguments.limit, progress=advance)
+    with progress(open_console(no_color=arguments.no_color, stderr=True), "replaying") as advance:
+        report = replay(Path(arguments.file), policy=chosen_policy(arguments), limit=arguments.limit, progress=advance)
     if arguments.json:
         print(json.dumps(report.to_json(), ensure_ascii=False, allow_nan=False, indent=2))
     else:
@@ -79,14 +69,19 @@ def bench_quality(arguments: argparse.Namespace) -> int:
 
     Raises:
         InputError: If there is no such set, or a file cannot be used.
+        ConfigurationError: If a judge is to be simulated and cannot be.
     """
     paths = _find_sets(arguments.sets, arguments.data)
-    verifier = Verifier(policy=arguments.policy)
+    verifier = Verifier(policy=chosen_policy(arguments))
+    error_rate = arguments.judge_error
+    simulation = None if error_rate is None else Simulation.of(error_rate, policy=verifier.policy)
     console = open_console(no_color=arguments.no_color, stderr=True)
     sets = {}
     for name, path in paths.items():
-        with _progress(console, name) as advance:
-            sets[name] = measure(path, verifier=verifier, limit=arguments.limit, progress=advance)
+        with progress(console, name) as advance:
+            sets[name] = measure(
+                path, verifier=verifier, limit=arguments.limit, progress=advance, simulation=simulation
+            )
     policy = verifier.policy
     report = QualityReport(
         policy=policy.name,
@@ -98,7 +93,7 @@ def bench_quality(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(report.to_json(), ensure_ascii=False, allow_nan=False, indent=2))
     else:
-        _print_quality(open_console(no_color=arguments.no_color), report)
+        print_quality(open_console(no_color=arguments.no_color), report)
     return EXIT_OK
 
 
@@ -134,22 +129,6 @@ def _set_name(path: Path) -> str:
     return path.name
 
 
-@contextmanager
-def _progress(console: Console, label: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on standard error; nothing when that is not a terminal."""
-    if not console.is_terminal:
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(label, total=None)
-
-        def advance(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        yield advance
-
-
 def _print(console: Console, report: ReplayReport) -> None:
     columns = {**report.by_task, "overall": report.overall}
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
@@ -161,28 +140,6 @@ def _print(console: Console, report: ReplayReport) -> None:
     console.print(table)
     console.print()
     console.print(f"policy {report.policy} · judged by {describe_judge(report.scorer)}", style="dim")
-
-
-def _print_quality(console: Console, report: QualityReport) -> None:
-    table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
-    table.add_column("set", overflow="fold")
-    for heading in _QUALITY_COLUMNS:
-        table.add_column(heading, justify="right", no_wrap=True, vertical="bottom")
-    skipped = []
-    for name, found in report.sets.items():
-        for label, row in ((name, found.overall), *((f"  {task}", row) for task, row in found.by_task.items())):
-            table.add_row(Text(label), *(cell(row) for cell in _QUALITY_COLUMNS.values()))
-        if found.overall.skipped:
-            reasons = ", ".join(f"{reason} {number}" for reason, number in found.overall.skipped.items())
-            skipped.append(f"{name}: {count(sum(found.overall.skipped.values()), 'answer')} skipped ({reasons})")
-    console.print(table)
-    console.print()
-    for line in skipped:
-        console.print(Text(line, style="yellow"))
-    flagged = "that the policy stops" if report.detection_delta is None else f"above ΔR {report.detection_delta:g}"
-    console.print(f"P, R, F1 and bal. acc. of flagging hallucinated answers: those {flagged}", style="dim")
-    judge = describe_judge(report.scorer)
-    console.print(Text(f"policy {report.policy} · δ {report.delta:g} · judged by {judge}", style="dim"))
 
 
 def _percent(share: float | None) -> str:

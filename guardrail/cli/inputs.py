@@ -1,7 +1,8 @@
-"""Files from the command line, with errors that name the file and what to change."""
+"""Numbers and files from the command line, with errors that name them and say what to change."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,18 @@ from guardrail.errors import InputError
 from guardrail.types import Passage
 
 STDIN = "-"
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1, as ``type`` of an option.
+
+    Raises:
+        argparse.ArgumentTypeError: If it is none.
+    """
+    value = int(text) if text.isdecimal() else 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    return value
 
 
 def read_text(name: str) -> str:

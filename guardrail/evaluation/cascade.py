@@ -16,7 +16,7 @@ from guardrail.scope import run_scope
 from guardrail.scoring.asking import ask_model
 from guardrail.scoring.delta_r import CONTRADICTION_THRESHOLD
 from guardrail.scoring.entailment import as_entailment, default_entailment
-from guardrail.scoring.entailment.identity import Fingerprinted, identity
+from guardrail.scoring.entailment.identity import fingerprint_of, identity
 from guardrail.types import EntailmentScore
 
 OnFailure = Literal["doubt", "model", "raise"]
@@ -31,14 +31,16 @@ NOT_SUPPORTED = 0.05
 class Cascade:
     """An entailment model whose doubtful scores a judge decides.
 
-    **Which pairs are asked.** Those whose N lies in the band from ``low`` to ``high``, unless the model finds that the
-    premise contradicts the claim (the judge speaks of support, a contradiction is the model's), or the caller says that
-    a verdict cannot turn with them: a :class:`~guardrail.scoring.verifier.Verifier` knows where a comparison of values
-    has decided already, and that is a veto for every model and every judge.
+    **Which pairs are asked.** Those whose N lies in the band from ``low`` to ``high``, unless a verdict cannot turn
+    with them. A :class:`~guardrail.scoring.verifier.Verifier` knows where a comparison of values has decided already,
+    and that is a veto for every model and every judge. So is a contradiction that a model finds whose N is no fitted
+    probability. A calibrated model (it declares ``missing_log_odds``) has put its objection into N, and a claim may
+    pass in spite of it: there the judge is asked.
 
-    **What an answer does.** YES lifts N to at least :data:`SUPPORTED` (0.85), NO and PARTIAL press it to at most
-    :data:`NOT_SUPPORTED` (0.05). The model's own N stays in ``EntailmentScore.screened``, what the judge said in
-    ``judged``, and both are in the verdict of the claim.
+    **What an answer does.** YES lifts N to at least :data:`SUPPORTED` (0.85), but takes back no contradiction that the
+    model finds: then N stays as it is. NO and PARTIAL press N to at most :data:`NOT_SUPPORTED` (0.05). The model's own
+    N stays in ``EntailmentScore.screened``, what the judge said in ``judged``, and both are in the verdict of the
+    claim.
 
     **When there is no answer**: ``on_failure`` decides about a judge that fails, is too late, is told by the text what
     to say, or writes something that is no verdict, and about a budget that is used up. ``"doubt"`` presses N as a NO
@@ -46,9 +48,9 @@ class Cascade:
     first two leave ``judged="error:timeout"`` and the like.
 
     **The band** was chosen with the embedded model on 300 held-out answers of the RAGTruth *train* split (2,234 claims,
-    14 % of them marked as hallucinated). 14 % of the claims lie between 0.2 and 0.8 and 11 % are asked, 0.8 per answer.
-    Of the 255 wrong decisions about claims that policy ``balanced`` makes, a judge that is always right corrects 96 (of
-    294 with ``strict``: 96); one that is wrong in 10 % of the cases corrects 85 and makes 21 new ones. Up to 0.9 twice
+    14 % of them marked as hallucinated). 14 % of the claims lie between 0.2 and 0.8 and 12 % are asked, 0.9 per answer.
+    Of the 255 wrong decisions about claims that policy ``balanced`` makes, a judge that is always right corrects 99 (of
+    295 with ``strict``: 96); one that is wrong in 10 % of the cases corrects 92 and makes 19 new ones. Up to 0.9 twice
     as many claims would be asked, and of those between 0.8 and 0.9 four in five are supported, so that a judge must be
     right more often than that to be of use. Another model needs a band of its own.
 
@@ -58,7 +60,8 @@ class Cascade:
             :class:`~guardrail.scoring.entailment.shared_cache.SharedCache` belongs here, not around the cascade.
         low: Lower end of the band, in [0, 1].
         high: Upper end of the band, in [low, 1].
-        deadline_s: Most seconds that the judge may add to a call of :meth:`score`; ``None`` for no limit.
+        deadline_s: Most seconds that the judge may add to a call of :meth:`score`, and 0.2 more if it ignores that its
+            calls are cancelled; ``None`` for no limit. A judge must not block the event loop: nothing can interrupt it.
         judgements_per_run: How many pairs are asked about in one guarded run, all its attempts together; ``None`` for
             no limit. Outside of guarded runs it does not apply.
         budget: How many pairs are asked about in all: a number, or a :class:`JudgeBudget` that several cascades share.
@@ -99,7 +102,7 @@ class Cascade:
     ) -> None:
         if isinstance(judge, type) or not isinstance(judge, Judge):
             raise ConfigurationError(
-                f"Cascade needs a judge, an object with judge_id and async judge(pairs), not {judge!r}; "
+                f"Cascade needs a judge, an object with judge_id and async judge(pairs), not {_kind(judge)}; "
                 "LLMJudge(model) makes one of a model"
             )
         if not (_is_number(low) and _is_number(high) and 0 <= low <= high <= 1):
@@ -140,6 +143,11 @@ class Cascade:
         return getattr(self._given, "missing_log_odds", None)
 
     @property
+    def novelty_log_odds(self) -> float | None:
+        """What the model declares."""
+        return getattr(self._given, "novelty_log_odds", None)
+
+    @property
     def lexical_weight(self) -> float | None:
         """What the model declares."""
         return getattr(self._given, "lexical_weight", None)
@@ -154,8 +162,7 @@ class Cascade:
 
         Loads the model if it has a fingerprint, and raises what that raises. Deadline and budgets are left out.
         """
-        source = next((model for model in (self._given, self._model) if isinstance(model, Fingerprinted)), None)
-        model = self._model.model_id if source is None else source.fingerprint()
+        model = fingerprint_of(self._given, self._model) or self._model.model_id
         rules = (self._low, self._high, SUPPORTED, NOT_SUPPORTED, self._on_failure)
         return identity("cascade", model, self._judge.judge_id, repr(rules))
 
@@ -192,10 +199,9 @@ class Cascade:
         ]
 
     def _doubts(self, score: EntailmentScore) -> bool:
-        against = score.contradiction is not None and score.contradiction > max(
-            CONTRADICTION_THRESHOLD, score.entailment
-        )
-        return self._low <= score.entailment <= self._high and not against
+        # A calibrated model has put its objection into N: a claim may pass in spite of it, so it is as doubtful as N.
+        settled = _objects(score) and self.missing_log_odds is None
+        return self._low <= score.entailment <= self._high and not settled
 
     async def _decide(self, doubtful: Mapping[Pair, float]) -> dict[Pair, Judgement]:
         middle = (self._low + self._high) / 2
@@ -205,7 +211,7 @@ class Cascade:
         judgements = dict(zip(paid, await judge_in_time(self._judge, paid, self._deadline_s), strict=True))
         for budget in budgets:
             for judgement in judgements.values():
-                if judgement.cached:
+                if judgement.cached and judgement.verdict is not None:
                     budget.give_back()
         judgements |= {pair: Judgement(error="budget") for pair in order if pair not in judgements}
         failures = [judgement.error for judgement in judgements.values() if judgement.error]
@@ -229,12 +235,18 @@ class Cascade:
     def _combined(self, score: EntailmentScore, judgement: Judgement) -> EntailmentScore:
         said = judgement.verdict.value if judgement.verdict is not None else f"error:{judgement.error}"
         if judgement.verdict is JudgeVerdict.YES:
-            value = max(score.entailment, SUPPORTED)
+            value = score.entailment if _objects(score) else max(score.entailment, SUPPORTED)
         elif judgement.verdict is None and self._on_failure == "model":
             value = score.entailment
         else:
             value = min(score.entailment, NOT_SUPPORTED)
         return replace(score, entailment=value, screened=score.entailment, judged=said)
+
+
+def _objects(score: EntailmentScore) -> bool:
+    """Whether the model finds that the premise contradicts the claim."""
+    against = score.contradiction
+    return against is not None and against > max(CONTRADICTION_THRESHOLD, score.entailment)
 
 
 def _take(budgets: Sequence[JudgeBudget]) -> bool:
@@ -247,6 +259,11 @@ def _take(budgets: Sequence[JudgeBudget]) -> bool:
             return False
         taken.append(budget)
     return True
+
+
+def _kind(value: object) -> str:
+    """What a value is: never its repr, which may hold a key."""
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
 def _is_number(value: object) -> bool:

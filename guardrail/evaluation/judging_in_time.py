@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Sequence
-from typing import Any
+from itertools import islice
 
+from guardrail.evaluation.judging.leaving import leave
 from guardrail.evaluation.judging.verdicts import Judge, Judgement, JudgeVerdict
 from guardrail.protocols import Pair
 
@@ -15,8 +17,7 @@ _log = logging.getLogger("guardrail")
 _CLOSE_GRACE_S = 0.2
 _LONGEST_REASON = 40
 _FAILED = Judgement(error="failed")
-
-_late: set[asyncio.Task[Any]] = set()  # the event loop itself holds tasks only weakly
+_LATE = Judgement(error="timeout")
 
 
 async def judge_in_time(judge: Judge, pairs: Sequence[Pair], deadline_s: float | None) -> list[Judgement]:
@@ -35,21 +36,29 @@ async def judge_in_time(judge: Judge, pairs: Sequence[Pair], deadline_s: float |
     """
     if not pairs:
         return []
-    tasks = [asyncio.create_task(_ask(judge, pair)) for pair in pairs]
+    ends = math.inf if deadline_s is None else asyncio.get_running_loop().time() + deadline_s
+    tasks = [asyncio.create_task(_ask(judge, pair, ends)) for pair in pairs]
     try:
         done, _ = await asyncio.wait(tasks, timeout=deadline_s)
-        return [_result(task) if task in done else Judgement(error="timeout") for task in tasks]
+        return [_result(task) if task in done else _LATE for task in tasks]
     finally:
-        await _end(tasks)
+        stuck = await leave(tasks, _CLOSE_GRACE_S)
+        if stuck:
+            _log.warning("%d call(s) of a judge did not end within %g s of being cancelled", stuck, _CLOSE_GRACE_S)
 
 
-async def _ask(judge: Judge, pair: Pair) -> Judgement:
+async def _ask(judge: Judge, pair: Pair, ends: float) -> Judgement:
+    now = asyncio.get_running_loop().time
+    if now() >= ends:
+        return _LATE  # another judgement kept the event loop from going on
     try:
-        found: list[object] = list(await judge.judge([pair]))
+        found: list[object] = list(islice(await judge.judge([pair]), 2))
     except Exception as error:
         # The message of a foreign exception may quote the text.
         _log.warning("a judge raised %s; that counts as no verdict", type(error).__name__)
         return _FAILED
+    if now() >= ends:
+        return _LATE
     return _checked(found[0]) if len(found) == 1 else _FAILED
 
 
@@ -63,17 +72,5 @@ def _checked(found: object) -> Judgement:
 
 
 def _result(task: asyncio.Task[Judgement]) -> Judgement:
-    return _FAILED if task.cancelled() else task.result()  # a judge may raise CancelledError by itself
-
-
-async def _end(tasks: Sequence[asyncio.Task[Judgement]]) -> None:
-    pending = {task for task in tasks if not task.done()}
-    if not pending:
-        return
-    for task in pending:
-        task.cancel()
-        _late.add(task)
-        task.add_done_callback(_late.discard)
-    _, stuck = await asyncio.wait(pending, timeout=_CLOSE_GRACE_S)
-    if stuck:
-        _log.warning("%d call(s) of a judge did not end within %g s of being cancelled", len(stuck), _CLOSE_GRACE_S)
+    # A judge may raise CancelledError by itself, or what else is no Exception.
+    return _FAILED if task.cancelled() or task.exception() is not None else task.result()

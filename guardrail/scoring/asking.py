@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import replace
 
 from guardrail.errors import ScoringError
 from guardrail.protocols import Entailment, Pair, SelectiveEntailment
+from guardrail.scoring.delta_r import WindowSignals
 from guardrail.types import EntailmentScore
 
 
@@ -48,6 +50,39 @@ async def ask_model(
     for score in scores:
         _validate(score, scorer)
     return scores
+
+
+def scored_windows(
+    compared: Sequence[WindowSignals],
+    asked: Container[int],
+    scores: Iterator[EntailmentScore],
+    missing_log_odds: float | None,
+    novelty_log_odds: float,
+) -> Iterator[WindowSignals]:
+    """The windows of a claim with N.
+
+    Args:
+        compared: What comparison says, per window.
+        asked: Positions of the windows that the model was asked about; the others take N from the joined evidence.
+        scores: What it said, in their order.
+        missing_log_odds: What the model declares; see :func:`~guardrail.scoring.delta_r.capped`.
+        novelty_log_odds: The same.
+    """
+    joined = 0.0
+    for at, own in enumerate(compared):
+        told = replace(own, missing_log_odds=missing_log_odds, novelty_log_odds=novelty_log_odds)
+        if at not in asked:
+            yield replace(told, entailment=joined)
+            continue
+        score = next(scores)
+        joined = float(score.entailment) if at == 0 else joined
+        yield replace(
+            told,
+            entailment=float(score.entailment),
+            contradiction=None if score.contradiction is None else float(score.contradiction),
+            screened=score.screened,
+            judged=score.judged,
+        )
 
 
 def _validate(score: object, scorer: str) -> None:

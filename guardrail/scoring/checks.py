@@ -9,8 +9,11 @@ from guardrail.protocols import Pair
 from guardrail.scoring.claims import Preceding, claim_of, labelled, leans_on_context, needs_check
 from guardrail.scoring.clashes import find_clashes
 from guardrail.scoring.delta_r import WindowSignals
+from guardrail.scoring.entailment.lexical import content_words
 from guardrail.scoring.evidence import EvidenceIndex, Window
 from guardrail.scoring.markup import plain
+from guardrail.scoring.name_clashes import name_clashes
+from guardrail.scoring.names import Name, strangers
 from guardrail.scoring.notation import in_evidence_notation
 from guardrail.scoring.rouge import lcs_precision
 from guardrail.text.tokens import tokens
@@ -18,6 +21,9 @@ from guardrail.types import Clash, ClashKind, Segment
 
 _REVERSALS = (ClashKind.ANTONYM, ClashKind.NEGATION, ClashKind.MODALITY)
 _CONTEXT_CHARS = 300
+_ANSWER_WORDS = 3
+_TELLING_SENTENCES = 3  # a context of fewer may leave out the name of what it speaks of
+_SHORT_WORD = 3  # letters of a word that says little
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +34,20 @@ class ClaimCheck:
         claim: The words to check; empty for a segment that is not scored.
         labelled: The claim under the label of its list ("Prohibited: knives"); empty if there is none.
         windows: The joined best evidence first.
+        strangers: Proper names in it that stand in no passage.
+        new_words: Its longer words that stand in no passage; empty beside a few sentences, and beside records, which
+            are put into our own words.
+        long_words: How many longer words it has.
+        all_is_known: Whether the context is long enough to name what it speaks of.
     """
 
     claim: str = field(default="", repr=False)
     labelled: str = field(default="", repr=False)
     windows: tuple[Window, ...] = ()
+    strangers: tuple[Name, ...] = ()
+    new_words: frozenset[str] = frozenset()
+    long_words: int = 0
+    all_is_known: bool = False
 
     def pair(self, window: Window) -> Pair:
         """What an entailment model is asked about one window."""
@@ -40,6 +55,10 @@ class ClaimCheck:
 
     def compared(self, question: str) -> list[WindowSignals]:
         """What comparison alone says, per window; N is 0 until a model has been asked."""
+        few = len(self.claim.split()) <= _ANSWER_WORDS  # "Lena Hofer." leaves its subject to the question
+        words = content_words(f"{self.claim} {question}" if few else self.claim)
+        subject = {word for word in words if not word[0].isdecimal()}
+        novelty = len(self.new_words.difference(tokens(question))) / self.long_words if self.new_words else 0.0
         return [
             WindowSignals(
                 passage_ids=window.passage_ids,
@@ -48,6 +67,8 @@ class ClaimCheck:
                 entailment=0.0,
                 contradiction=None,
                 clashes=self._clashes(window, question or None),
+                on_subject=not subject or not subject.isdisjoint(content_words(window.premise)),
+                novelty=novelty,
             )
             for window in self.windows
         ]
@@ -55,6 +76,10 @@ class ClaimCheck:
     def _clashes(self, window: Window, question: str | None) -> tuple[Clash, ...]:
         evidence = [s.said for s in window.sentences]
         own = (*window.objections, *find_clashes(self.claim, evidence, question=question))
+        if self.strangers:
+            own += tuple(
+                name_clashes(self.claim, self.strangers, evidence, question=question, all_is_known=self.all_is_known)
+            )
         # The words of a label need not be in the evidence, so only what they reverse counts.
         under_label = find_clashes(self.labelled, evidence, question=question) if self.labelled else ()
         return own + tuple(c for c in under_label if c.contradicts and c.kind in _REVERSALS and c not in own)
@@ -67,6 +92,7 @@ def claim_checks(
     before: Preceding,
     evidence_words: int,
     only: frozenset[str] | None = None,
+    numbered: int | None = None,
 ) -> list[ClaimCheck]:
     """Find the evidence for the claims among some segments.
 
@@ -76,21 +102,40 @@ def claim_checks(
         before: What precedes the first of them.
         evidence_words: Words of evidence per claim; a claim that is longer gets as much as it needs.
         only: Ids of the passages to take it from; ``None`` for all.
+        numbered: How many passages citation marks count; ``None`` for those of the context.
 
     Returns:
         One check per segment, without windows for those that are not scored.
     """
     checks = []
     preceding = before
+    passages = len(index.passages) if numbered is None else numbered
     for segment in segments:
         check = ClaimCheck()
-        claim = claim_of(segment, preceding, passages=len(index.passages)) if needs_check(segment) else ""
+        claim = claim_of(segment, preceding, passages=passages) if needs_check(segment) else ""
         if claim:
             context = plain(preceding.text)[-_CONTEXT_CHARS:] if leans_on_context(claim) else ""
             room = max(evidence_words, len(claim.split()) * 5 // 4)
             item = labelled(claim, preceding)
             windows = index.select(claim, before=context, max_words=room, under_label=item, only=only)
-            check = ClaimCheck(claim=claim, labelled=item, windows=tuple(windows))
+            check = _check(claim, item, windows, index)
         checks.append(check)
         preceding = preceding.after(segment)
     return checks
+
+
+def _check(claim: str, item: str, windows: Sequence[Window], index: EvidenceIndex) -> ClaimCheck:
+    if not windows:
+        return ClaimCheck(claim=claim, labelled=item)
+    long = {word for word in tokens(claim) if len(word) > _SHORT_WORD and word.isalpha()}
+    all_is_known = len(index.sentences) >= _TELLING_SENTENCES
+    new = (word for word in long if not index.knows(word)) if all_is_known and not index.structured else ()
+    return ClaimCheck(
+        claim=claim,
+        labelled=item,
+        windows=tuple(windows),
+        strangers=tuple(strangers(claim, index.knows)),
+        new_words=frozenset(new),
+        long_words=len(long),
+        all_is_known=all_is_known,
+    )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from guardrail.scoring.entailment.lexical import content_words
 from guardrail.scoring.markup import plain
 from guardrail.text.kinds import classify
+from guardrail.text.marks import is_only_marks
 from guardrail.text.tokens import tokens
 from guardrail.types import Segment, SegmentKind
 
@@ -45,8 +46,10 @@ def needs_check(segment: Segment) -> bool:
     """
     if segment.kind is not SegmentKind.HEADING:
         return segment.kind.checked
+    if is_only_marks(segment.text):
+        return True  # it cites for the claim before, or is a number if there is no passage of that number
     if not any(map(str.isalpha, segment.text)) and any(map(str.isdigit, segment.text)):
-        return True  # "[50]" alone is a citation mark only if there is a passage of that number
+        return True
     return any(_may_state(cell) for line in segment.text.splitlines() for cell in line.split("|"))
 
 
@@ -80,8 +83,21 @@ class Preceding:
     text: str = ""
     label: str = ""
 
+    @property
+    def announces_value(self) -> bool:
+        """Whether it announces or asks for something, so that a number in brackets behind it is just that."""
+        return self.text.rstrip(" \t\n*_").endswith((":", "：", "?", "？"))
+
+    @property
+    def claim(self) -> Segment | None:
+        """It as a segment, if it is a claim that marks on a line of their own can cite for."""
+        segment = Segment(start=0, end=len(self.text), text=self.text, kind=classify(self.text))
+        return segment if needs_check(segment) and not self.announces_value else None
+
     def after(self, segment: Segment) -> Preceding:
-        """What stands before the segment that follows ``segment``."""
+        """What stands before the segment that follows ``segment``; marks between two sentences part nothing."""
+        if is_only_marks(segment.text) and not self.announces_value:
+            return self
         label = self.label
         body = segment.body
         if segment.kind is SegmentKind.HEADING or body.rstrip("*_ ").endswith((":", "：")):
@@ -109,6 +125,8 @@ def claim_of(segment: Segment, preceding: Preceding, *, passages: int) -> str:
     """
     if segment.kind is SegmentKind.CODE:
         return segment.body
+    if is_only_marks(segment.text) and (preceding.announces_value or preceding.claim is not None):
+        return segment.body if preceding.announces_value else ""
     if segment.text.lstrip().startswith("|"):
         row = _with_columns(preceding.label, segment.body)
         if row:

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from guardrail.errors import ScoringError
-from guardrail.types import Clash, VerdictLabel
+from guardrail.types import Clash, ClashKind, VerdictLabel
 
 CONTRADICTED_CAP = 0.05
 MISSING_VALUE_CAP = 0.2
+UNKNOWN_NAME_LOG_ODDS = 2.0
+"""By how much a name that stands in no passage lowers the log-odds of N. Fitted on held-out RAGTruth *train* answers,
+where 0.4 % of the claims of grounded answers have one and 2.6 % of others, and on the development part of WiCE."""
 CONTRADICTION_THRESHOLD = 0.5
 FIRM_SUPPORT = 0.9
 ROUNDING = 1e-12  # 1 − 0.85 is more than 0.15 in binary
@@ -44,25 +47,35 @@ def delta_r(rouge_l: float, entailment: float, *, lexical_weight: float = 1.0) -
     return min(1.0, max(0.0, round(1.0 - similarity, 12)))
 
 
-def capped(entailment: float, clashes: Sequence[Clash], *, missing_log_odds: float | None = None) -> float:
-    """N after the comparison of values, negations and roles.
+def capped(
+    entailment: float, clashes: Sequence[Clash], *, missing_log_odds: float | None = None, lowered_by: float = 0.0
+) -> float:
+    """N after the comparison of values, names, negations and roles.
 
-    What contradicts is a veto that no model score outweighs. What is merely missing from the evidence may have been
-    read wrongly, or stand in a sentence that was not selected: to a calibrated model it is one more signal.
+    What contradicts is a veto that no model score outweighs. A value that is merely missing from the evidence may have
+    been read wrongly, or stand in a sentence that was not selected: to a calibrated model it is one more signal. A name
+    that no passage has is one to every model, as it may be another name for what the passages speak of.
 
     Args:
         entailment: N in [0, 1].
         clashes: What comparison found.
         missing_log_odds: By how much a missing value lowers the log-odds of N; ``None`` caps N instead, which is right
             for scores that are no probabilities.
+        lowered_by: By how much the log-odds of N are lowered for other reasons.
     """
     if any(clash.contradicts for clash in clashes):
         return min(entailment, CONTRADICTED_CAP)
-    if not clashes:
+    names = any(clash.kind is ClashKind.NAME for clash in clashes)
+    values = any(clash.kind is not ClashKind.NAME for clash in clashes)
+    if values and missing_log_odds is None:
+        entailment = min(entailment, MISSING_VALUE_CAP)
+    if names:
+        lowered_by += UNKNOWN_NAME_LOG_ODDS
+    if values:
+        lowered_by += missing_log_odds or 0.0
+    if not lowered_by:
         return entailment
-    if missing_log_odds is None:
-        return min(entailment, MISSING_VALUE_CAP)
-    odds = math.exp(-missing_log_odds) * entailment
+    odds = math.exp(-lowered_by) * entailment
     return odds / (odds + 1.0 - entailment)
 
 
@@ -78,7 +91,10 @@ class WindowSignals:
         contradiction: The model's contradiction, if it gives one.
         clashes: What comparison found.
         on_subject: Whether the window has a word of what the claim is about.
+        novelty: Share of the claim's words that stand in no passage.
         missing_log_odds: See :func:`capped`.
+        novelty_log_odds: By how much a claim of which no word stands in a passage has lower log-odds of N; what the
+            model was fitted with.
         screened: The model's own N, if a judge was asked as well.
         judged: What the judge said; see :class:`~guardrail.types.EntailmentScore`.
     """
@@ -90,14 +106,24 @@ class WindowSignals:
     contradiction: float | None
     clashes: tuple[Clash, ...]
     on_subject: bool = True
+    novelty: float = 0.0
     missing_log_odds: float | None = None
+    novelty_log_odds: float = 0.0
     screened: float | None = None
     judged: str = ""
 
     @property
     def capped_entailment(self) -> float:
-        """N after the comparison."""
-        return capped(self.entailment, self.clashes, missing_log_odds=self.missing_log_odds)
+        """N after the comparison; a judge that says yes has seen the words."""
+        seen = self.judged == "yes"
+        clashes = [c for c in self.clashes if c.contradicts or c.kind is not ClashKind.NAME] if seen else self.clashes
+        lowered_by = 0.0 if seen else self.novelty * self.novelty_log_odds
+        return capped(self.entailment, clashes, missing_log_odds=self.missing_log_odds, lowered_by=lowered_by)
+
+    @property
+    def objected(self) -> bool:
+        """Whether comparison objects to more than a name that may be another name for something known."""
+        return any(clash.contradicts or clash.kind is not ClashKind.NAME for clash in self.clashes)
 
     @property
     def calibrated(self) -> bool:
@@ -184,7 +210,7 @@ def decisive(windows: Sequence[WindowSignals]) -> list[bool]:
     near = same_subject(windows)
     if any(w.vetoed and (w is windows[0] or w in near) for w in windows):
         return [False] * len(windows)
-    return [not w.clashes and (w is windows[0] or bool(windows[0].clashes)) for w in windows]
+    return [not w.objected and (w is windows[0] or windows[0].objected) for w in windows]
 
 
 def _ground(windows: Sequence[WindowSignals], lexical_weight: float) -> WindowSignals:
@@ -192,5 +218,5 @@ def _ground(windows: Sequence[WindowSignals], lexical_weight: float) -> WindowSi
 
     The best of all windows would give a wrong claim many chances.
     """
-    alone = [w for w in windows[1:] if not w.clashes] if windows[0].clashes else []
+    alone = [w for w in windows[1:] if not w.objected] if windows[0].objected else []
     return min([windows[0], *alone], key=lambda w: w.delta_r(lexical_weight))

@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from guardrail.scoring.entailment.lexical import content_words
@@ -31,6 +32,7 @@ less than a first one about the rest of the claim."""
 _MOST_CONSIDERED = 60
 _reading = ScoringWorker()
 _INLINE_CHARS = 400
+_START = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +85,9 @@ class EvidenceIndex:
 
     Args:
         passages: The context.
+
+    Attributes:
+        structured: Whether a passage is a record or a table, whose facts are put into words.
     """
 
     def __init__(self, passages: Sequence[Passage]) -> None:
@@ -108,6 +113,7 @@ class EvidenceIndex:
                 self._add(passage, start, end, said, words)
         total = len(self.sentences)
         self._idf = {word: math.log(1 + total / len(found)) for word, found in self._postings.items()}
+        self.structured = bool(structured)
         self._records = _records(structured) if structured else None
 
     def _add(self, passage: Passage, start: int, end: int, said: str, words: tuple[str, ...]) -> None:
@@ -171,7 +177,9 @@ class EvidenceIndex:
             return (
                 []
                 if only is not None
-                else self._objected([self._window(range(min(3, len(self.sentences))), max_words)], claim, under_label)
+                else self._objected(
+                    [self._window(range(min(3, len(self.sentences))), max_words)], claim, under_label, only
+                )
             )
         scores = {i: self._gain(i, words, weights) for i, words in shared.items()}
         windows = [self._window(self._covering(shared, weights, scores), max_words)]
@@ -183,10 +191,12 @@ class EvidenceIndex:
         if len(by_passage) > 1:
             best_passages = list(by_passage.values())[: _SEPARATE_WINDOWS + 1]
             windows += [self._window(self._covering(own, weights, scores), max_words // 2) for own in best_passages]
-        return self._objected(_distinct(windows), claim, under_label)
+        return self._objected(_distinct(windows), claim, under_label, only)
 
-    def _objected(self, windows: list[Window], claim: str, under_label: str) -> list[Window]:
-        """The windows with what the records object to: in the first one, and in those from the same passage."""
+    def _objected(
+        self, windows: list[Window], claim: str, under_label: str, only: frozenset[str] | None
+    ) -> list[Window]:
+        """The windows with what the records object to: in the first one of all passages, and in those from the same."""
         if self._records is None:
             return windows
         found = self._records.clashes(claim) or (self._records.clashes(under_label) if under_label else ())
@@ -198,11 +208,30 @@ class EvidenceIndex:
                 objections=tuple(
                     clash
                     for source, clash in found
-                    if at == 0 or source in window.passage_ids or source in window.twins
+                    if (at == 0 and only is None) or source in window.passage_ids or source in window.twins
                 ),
             )
             for at, window in enumerate(windows)
         ]
+
+    def knows(self, word: str) -> bool:
+        """Whether a word stands in any passage, in any form.
+
+        Example:
+            >>> index = EvidenceIndex([Passage(id="1", text="The Americans left Bergen.")])
+            >>> [index.knows(word) for word in ("America", "Bergen's", "Oslo")]
+            [True, True, False]
+        """
+        return all(
+            beginning(part) in self._postings or (len(part) > _START and part[:_START] in self._starts)
+            for part in tokens(word)
+            if len(part) > 1
+        )
+
+    @cached_property
+    def _starts(self) -> frozenset[str]:
+        """The first letters of all long words: "American" for "America"."""
+        return frozenset(word[:_START] for s in self.sentences for word in s.words if len(word) >= _START)
 
     def plainly_answers(self, question: str) -> bool:
         """Whether one sentence has every content word of a question and something more to say about it.

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import reduce
 from typing import Any
 
 from guardrail.context import as_passages, origin_of
 from guardrail.errors import InputError, ScoringError
 from guardrail.policy import Policy, as_policy, decide_answer
 from guardrail.protocols import Pair
-from guardrail.scoring.asking import ask_model
+from guardrail.scoring.asking import ask_model, scored_windows
 from guardrail.scoring.checks import ClaimCheck, claim_checks
-from guardrail.scoring.citations import with_citations
+from guardrail.scoring.citations import Wanted, with_citations
 from guardrail.scoring.claims import Preceding
 from guardrail.scoring.delta_r import WindowSignals, decisive, judge, same_subject
 from guardrail.scoring.entailment import LexicalEntailment, as_entailment, default_entailment
+from guardrail.scoring.entailment.identity import fingerprint_of
 from guardrail.scoring.evidence import EvidenceIndex, Window
 from guardrail.scoring.faithfulness import faithfulness
 from guardrail.scoring.languages import untrained_language
@@ -30,7 +30,6 @@ from guardrail.text.tokens import tokens
 from guardrail.types import (
     ClaimVerdict,
     ContextState,
-    EntailmentScore,
     Segment,
     SegmentKind,
     VerdictLabel,
@@ -73,6 +72,14 @@ class Verifier:
     def scorer(self) -> str:
         """``model_id`` of the entailment model; ``"lexical"`` means that no model judges."""
         return self.entailment.model_id
+
+    def fingerprint(self) -> str | None:
+        """What tells the entailment model apart from others; ``None`` if it does not say. It may load the model.
+
+        Raises:
+            ScoringError: If what the model says is none, or it cannot be loaded.
+        """
+        return fingerprint_of(self._declarer, self.entailment)
 
     @property
     def lexical_weight(self) -> float:
@@ -154,7 +161,8 @@ class Verifier:
 
         Cancellation drops scoring that has not begun.
         """
-        found = await self.signals(segments, index, state=state, question=question, before=before)
+        marks = None if numbered is None else len(numbered)
+        found = await self.signals(segments, index, state=state, question=question, before=before, numbered=marks)
         verdicts = [
             self._judge(segment, ground, index)
             if ground
@@ -176,17 +184,21 @@ class Verifier:
     ) -> list[ClaimVerdict]:
         """The verdicts with what became of the citations."""
         weight, policy = self.lexical_weight, self.policy
-        segments = [verdict.segment for verdict in verdicts]
-        ids = [passage.id for passage in index.passages]
+        ids = {passage.id: None for passage in index.passages}
 
-        def one(at: int, ids: frozenset[str]) -> ClaimCheck | None:
-            preceding = reduce(Preceding.after, segments[:at], before)
-            words = policy.evidence_words
-            [check] = claim_checks([segments[at]], index, before=preceding, evidence_words=words, only=ids)
+        def one(wanted: Wanted) -> ClaimCheck | None:
+            [check] = claim_checks(
+                [wanted.claim],
+                index,
+                before=wanted.before,
+                evidence_words=policy.evidence_words,
+                only=wanted.passages,
+                numbered=None if numbered is None else len(numbered),
+            )
             return replace(check, windows=check.windows[:1]) if check.windows else None
 
-        async def select(wanted: Sequence[tuple[int, frozenset[str]]]) -> list[ClaimCheck | None]:
-            return await index.off_loop(lambda: [one(at, ids) for at, ids in wanted])
+        async def select(wanted: Sequence[Wanted]) -> list[ClaimCheck | None]:
+            return await index.off_loop(lambda: [one(each) for each in wanted])
 
         async def probe(checks: Sequence[ClaimCheck]) -> list[bool]:
             found = await self._assess(lambda: checks, index, question)
@@ -194,7 +206,8 @@ class Verifier:
 
         return await with_citations(
             verdicts,
-            numbered=ids if numbered is None else [origin_of(pid, ids) or pid for pid in numbered],
+            before=before,
+            numbered=list(ids) if numbered is None else [origin_of(pid, ids) or pid for pid in numbered],
             name_missing=policy.cite in ("add", "fix"),
             select=select,
             probe=probe,
@@ -212,17 +225,20 @@ class Verifier:
         state: ContextState,
         question: str = "",
         before: Preceding = START,
+        numbered: int | None = None,
     ) -> list[list[tuple[Window, WindowSignals]]]:
         """What :meth:`check` judges from: per segment its windows of evidence, each with its signals.
 
         Thresholds are fitted on this, as it does not depend on δ or the lexical weight. Arguments, errors and
-        cancellation are those of :meth:`check`; segments that are not scored get an empty list.
+        cancellation are those of :meth:`check`, but ``numbered`` is how many passages marks count; segments that are
+        not scored get an empty list.
         """
         if state is not ContextState.GIVEN:
             return [[] for _ in segments]
 
         def checks() -> list[ClaimCheck]:
-            return claim_checks(segments, index, before=before, evidence_words=self.policy.evidence_words)
+            words = self.policy.evidence_words
+            return claim_checks(segments, index, before=before, evidence_words=words, numbered=numbered)
 
         return await self._assess(checks, index, question)
 
@@ -242,14 +258,15 @@ class Verifier:
         checks, compared, asked, pairs, matters = await index.off_loop(prepare)
         scores = iter(await ask_model(self.entailment, pairs, matters))
         missing = None if self.policy.strict else getattr(self._declarer, "missing_log_odds", None)  # strict: a cap
+        novelty = getattr(self._declarer, "novelty_log_odds", None) or 0.0
         return [
-            list(zip(check.windows, _scored(found, own, scores, missing), strict=True))
+            list(zip(check.windows, scored_windows(found, own, scores, missing, novelty), strict=True))
             for check, found, own in zip(checks, compared, asked, strict=True)
         ]
 
     def _windows_to_score(self, compared: Sequence[WindowSignals]) -> range:
         """Which windows the model judges: the joined evidence; each passage alone only where they may disagree."""
-        disagree = self.policy.on_conflict == "fail" or any(clash for own in compared for clash in own.clashes)
+        disagree = self.policy.on_conflict == "fail" or any(own.objected for own in compared)
         return range(len(compared) if disagree else min(1, len(compared)))
 
     async def verify_reference(
@@ -343,27 +360,6 @@ class Verifier:
             faithfulness=faithfulness(entailments, self.policy.strict_threshold),
             claims=tuple(v for v in verdicts if v.segment.kind is not SegmentKind.BLANK),
             context_state=state,
-        )
-
-
-def _scored(
-    compared: Sequence[WindowSignals], asked: range, scores: Iterator[EntailmentScore], missing: float | None
-) -> Iterator[WindowSignals]:
-    """The windows with N; those that the model was not asked about take it from the joined evidence."""
-    joined = 0.0
-    for at, own in enumerate(compared):
-        if at not in asked:
-            yield replace(own, entailment=joined, missing_log_odds=missing)
-            continue
-        score = next(scores)
-        joined = float(score.entailment) if at == 0 else joined
-        yield replace(
-            own,
-            entailment=float(score.entailment),
-            contradiction=None if score.contradiction is None else float(score.contradiction),
-            missing_log_odds=missing,
-            screened=score.screened,
-            judged=score.judged,
         )
 
 

@@ -229,7 +229,7 @@ def _signals(verdicts: Sequence[ClaimVerdict]) -> dict[str, Any]:
     if not scored:
         return {}
     counts = Counter(v.verdict.value for v in scored if v.verdict is not None)
-    cited = Counter(c.status for v in scored for c in v.citations)
+    cited = Counter(c.status for v in verdicts for c in v.citations)
     if set(cited) == {CitationStatus.MISSING}:  # nothing is cited, so nothing is missing
         cited.clear()
     return {

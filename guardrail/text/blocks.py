@@ -20,8 +20,11 @@ _NUMBERED = re.compile(r"(\d+)([.)]?)(.?)", re.DOTALL)
 _LETTERED = re.compile(r"([A-Za-z]+)([.)]?)(.?)", re.DOTALL)
 _BRACKETED = re.compile(r"\((?:[A-Za-z]{1,4}|\d{1,3})\)(.?)", re.DOTALL)
 _BRACKETED_PREFIX = re.compile(r"\((?:[A-Za-z]{0,4}|\d{0,3})\)?")
-_REFERENCE = re.compile(r"\[\^?\d{1,3}\]:?(?:\s|$)")
-_REFERENCE_PREFIX = re.compile(r"\[\^?\d{0,3}\]?:?")
+# "[1] Smith, 2004" in a list of sources, or a line of nothing but citation marks.
+_REFERENCE = re.compile(
+    r"\[\^?\d{1,3}\]:?(?:\s|$)|(?:\[[\^C]?\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,3}\][,; ]{0,2}){1,3}[ \t\r]{0,8}$"
+)
+_REFERENCE_PREFIX = re.compile(r"(?:\[[\^C\d ,;–-]{0,19}\]?:?[,; ]{0,2}){1,3}[ \t\r]{0,9}")
 _TABLE_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*")
 _TABLE_RULE_CHARS = re.compile(r"[|:\-\s]*")
 _BOLD_LINE = re.compile(r"(\*\*|__)(?=\S)(?:(?!\1).)+\1:?\s*")

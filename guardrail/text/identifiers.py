@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from guardrail.text.dates import MONTHS, numeric_dates
+from guardrail.text.marks import find_marks
 from guardrail.text.numbers import literal_readings
 from guardrail.text.quantities import Value, ValueKind
 from guardrail.text.tokens import (
@@ -55,11 +56,6 @@ _VERSION = re.compile(
     r"(?<![\w.])v?\d{1,6}(?:\.\d{1,6}){2,4}(?:-(?:alpha|beta|rc)[.\d]{0,6})?(?!\w)|(?<!\w)v\d{1,6}(?:\.\d{1,6}){0,4}(?!\w)"
 )
 _CODE = re.compile(r"(?<!`)(`{1,3})(?!`)([^`\n]{1,400})\1(?!`)")
-# Only at the end of a clause: "[50] mg" is a dose.
-_CITATION = re.compile(
-    r"\[[\^C]?\d{1,3}(?:[ ]?[,;-][ ]?C?\d{1,3}){0,20}\]"
-    r"(?=\s{0,3}(?:[.,;:!?)\]…]|(?:(?:and|or|e|und|et)\s)?\[|$))"
-)
 _LIST_MARK = re.compile(r"^[ \t>]*(?:#{1,6}[ \t]+)?(?:[-*+•‣◦][ \t]+)?(?:(\d{1,3}[.)])[ \t]+(?=\S))?", re.MULTILINE)
 _MAX_ITEM = 30
 _EMPHASIS = re.compile(r"(?<!\d)\*+|\*+(?!\d)|(?<!\w)_{1,20}|_{1,20}(?!\w)|~~")
@@ -97,8 +93,8 @@ def find_identifiers(text: str) -> tuple[list[Value], str]:
     elif "v" in text or "V" in text:
         text = _take(_VERSION, ValueKind.VERSION, text, found)
     text = _take(_PHONE, ValueKind.PHONE, text, found)
-    if "[" in text:
-        text = _CITATION.sub(_blank, text)
+    for mark in find_marks(text):
+        text = text[: mark.start] + " " * (mark.end - mark.start) + text[mark.end :]
     text = _LIST_MARK.sub(_blank_marks, text)
     if "*" in text or "_" in text or "~" in text:
         text = _EMPHASIS.sub(_blank, text)

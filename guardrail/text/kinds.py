@@ -11,6 +11,7 @@ import unicodedata
 
 from guardrail.text import blocks
 from guardrail.text.lazy import LazyPattern
+from guardrail.text.marks import is_only_marks
 from guardrail.text.phrases import (
     GREETING,
     LOADED_QUESTION,
@@ -100,7 +101,7 @@ def classify(text: str) -> SegmentKind:
         return SegmentKind.CODE
     if not any(map(str.isalnum, body)):
         return SegmentKind.BLANK
-    if _CITATION_ONLY.fullmatch(body):
+    if _CITATION_ONLY.fullmatch(body) or is_only_marks(body):
         return SegmentKind.HEADING
     head, newline, below = body.rpartition("\n")
     if newline and blocks.is_table_rule(below.strip(), complete=True):

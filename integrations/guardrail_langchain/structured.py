@@ -51,7 +51,7 @@ class StructuredOutput:
                 "or a pydantic model",
                 attempt=len(self._attempts),
             )
-        return (leaf_text(value),)
+        return ({"text": leaf_text(value), "as_is": True},)
 
     def released(self, text: str, attempt: int) -> Any:
         """Nothing: a value is given as a whole."""

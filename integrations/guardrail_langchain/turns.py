@@ -170,7 +170,8 @@ class Turn:
             attempt.add(chunk)
         message = attempt.message()
         if chunks and self._is_structured(message):
-            yield {"text": leaf_text(structured_value(message)), "usage_metadata": message.usage_metadata}
+            text = leaf_text(structured_value(message))
+            yield {"text": text, "as_is": True, "usage_metadata": message.usage_metadata}
             return
         if calls_tools(message):
             self.tool_turn = attempt

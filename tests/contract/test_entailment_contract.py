@@ -9,6 +9,7 @@ import math
 import pytest
 
 from guardrail.errors import ScoringError
+from guardrail.evaluation.cascade import Cascade
 from guardrail.protocols import Entailment, Pair
 from guardrail.scoring.entailment import (
     CrossEncoderEntailment,
@@ -18,6 +19,7 @@ from guardrail.scoring.entailment import (
     as_entailment,
 )
 from guardrail.scoring.entailment.shared_cache import SharedCache
+from guardrail.testing import ScriptedJudge
 from guardrail.types import EntailmentScore
 from tests.model_servers import served
 from tests.stub_encoders import Blocker, StubEncoder
@@ -57,7 +59,13 @@ CACHED = ["cross-encoder-cached", "onnx-cached"]
 SHARED = ["shared-callable", "shared-tei", "shared-onnx", "shared-onnx-cached"]
 
 
+CASCADES = ["cascade-lexical", "cascade-callable", "cascade-shared-callable"]
+
+
 def build(kind, request, worker):
+    if kind in CASCADES:
+        judge = ScriptedJudge(lambda claim: "yes" if "maps" in claim else "timeout")
+        return Cascade(judge, model=build(kind.removeprefix("cascade-"), request, worker))
     if kind in SHARED:
         return SharedCache(build(kind.removeprefix("shared-"), request, worker), StubStore(), version="1")
     if kind == "lexical":
@@ -73,7 +81,7 @@ def build(kind, request, worker):
     return CrossEncoderEntailment(directories.torch_dir, **settings)
 
 
-@pytest.fixture(params=["lexical", *THREADED, *CACHED, *REMOTE, *SHARED])
+@pytest.fixture(params=["lexical", *THREADED, *CACHED, *REMOTE, *SHARED, *CASCADES])
 def model(request, worker):
     return build(request.param, request, worker)
 

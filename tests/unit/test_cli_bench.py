@@ -13,6 +13,7 @@ import pytest
 from guardrail import Verifier
 from guardrail.cli import main
 from guardrail.evaluation.replay import WEAKEST_FIRST
+from guardrail.testing import FakeEntailment
 
 CONTEXT = "The desk opens at ten. Entry is free on Mondays."
 ANSWERS = (("The desk opens at nine.", 0), ("The desk opens at ten.", 1))
@@ -96,8 +97,8 @@ def test_wrong_input_ends_with_2(tmp_path, arguments, said):
 
 
 FIGURES = {
-    "n", "auroc", "f1", "precision", "recall", "balanced_accuracy", "grounded_released", "hallucinated_stopped",
-    "without_claim", "ms_per_claim", "skipped", "ci95",
+    "n", "auroc", "f1", "precision", "recall", "balanced_accuracy", "grounded_released", "false_refusals",
+    "hallucinated_stopped", "best", "without_claim", "ms_per_claim", "skipped", "ci95",
 }  # fmt: skip
 
 
@@ -122,11 +123,15 @@ def test_quality_as_json_has_the_figures_by_set_and_task(folder, capsys):
     assert found.keys() == {"policy", "scorer", "delta", "detection_delta", "sets"}
     assert (found["policy"], found["scorer"]) == ("balanced", Verifier().scorer)
     assert list(found["sets"]) == ["a_name_of_more_than_24_columns", "tasks"]
-    assert all(row.keys() == {*FIGURES, "by_task"} for row in found["sets"].values())
+    assert all(row.keys() == {*FIGURES, "by_task", "cascade", "published"} for row in found["sets"].values())
     assert found["sets"]["tasks"]["by_task"].keys() == {"QA"}
     assert found["sets"]["tasks"]["by_task"]["QA"].keys() == FIGURES
     assert found["sets"]["tasks"]["f1"] == found["sets"]["tasks"]["auroc"] == 1.0
     assert found["sets"]["a_name_of_more_than_24_columns"]["skipped"] == {"no_context": 1}
+    best = found["sets"]["tasks"]["best"]
+    assert (best["f1"], best["balanced_accuracy"]) == (1.0, 1.0)
+    assert found["sets"]["tasks"]["cascade"] is None
+    assert found["sets"]["tasks"]["published"] == []
 
 
 def test_quality_of_one_class_is_null_not_nan(folder, capsys):
@@ -142,9 +147,79 @@ def test_the_quality_table_fits_80_columns(folder, capsys, monkeypatch):
     text = capsys.readouterr().out
     assert all(len(line) <= 80 for line in text.splitlines())
     rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line.strip()}
-    assert rows["tasks"][:7] == rows["QA"][:7] == ["2", "1.000", "1.000", "1.000", "1.000", "1.000", "100.0%"]
+    assert rows["tasks"][:8] == rows["QA"][:8] == ["2", *["1.000"] * 5, "0.0%", "100.0%"]
+    assert ["best:", "vetoes", "only", *["1.000"] * 4] in [line.split() for line in text.splitlines()]
+    assert "chosen with its labels" in text
+    assert "judge:" not in text
+    assert "·:" not in text
     assert "a_name_of_more_than_24_columns: 1 answer skipped (no_context 1)" in text
     assert "policy strict" in text
+
+
+@pytest.fixture
+def doubtful(tmp_path, monkeypatch):
+    """A set under a name that figures were published for, and a model that doubts everything."""
+    rows = [
+        {"context": CONTEXT, "answer": "The desk opens at ten.", "label": 1, "detail": {"task_type": "QA"}},
+        {"context": CONTEXT, "answer": "Entry is free on Mondays.", "label": 0},
+    ]
+    (tmp_path / "ragtruth_test.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    for module in ("guardrail.scoring.verifier", "guardrail.evaluation.cascade"):
+        monkeypatch.setattr(f"{module}.default_entailment", lambda: FakeEntailment(0.4))
+    return tmp_path
+
+
+def test_a_simulated_judge_stands_beside_the_model_alone(doubtful, capsys):
+    command = ["bench", "quality", "--data", str(doubtful), "--judge-error", "0", "--json"]
+    assert main(command) == 0
+    found = json.loads(capsys.readouterr().out)["sets"]["ragtruth_test"]
+    assert (found["grounded_released"], found["hallucinated_stopped"], found["auroc"]) == (1.0, 0.0, 0.5)
+    cascade = found["cascade"]
+    assert cascade.keys() == {*FIGURES, "by_task", "error_rate", "seed", "claims_asked", "answers_asked"}
+    assert (cascade["error_rate"], cascade["claims_asked"], cascade["answers_asked"]) == (0.0, 1.0, 1.0)
+    assert (cascade["grounded_released"], cascade["hallucinated_stopped"], cascade["auroc"]) == (1.0, 1.0, 1.0)
+    assert cascade["by_task"]["QA"]["grounded_released"] == 1.0
+    assert cascade["ms_per_claim"] is None
+    others = {other["system"]: other for other in found["published"]}
+    assert others["RAG-HAT (Llama-3-8B)"]["figures"] == {"precision": 0.873, "recall": 0.808, "f1": 0.839}
+    assert others["RAG-HAT (Llama-3-8B)"]["f1_by_task"] == {"QA": 0.748, "Data2txt": 0.916, "Summary": 0.676}
+    assert "2502.17125" in others["RAG-HAT (Llama-3-8B)"]["source"]
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_published_figures_and_the_judge_stand_under_their_set(doubtful, capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main(["bench", "quality", "--data", str(doubtful), "--judge-error", "0"]) == 0
+    text = capsys.readouterr().out
+    lines = text.splitlines()
+    assert all(len(line) <= columns for line in lines)
+    shown = [line.split() for line in lines]
+    assert ["·", "RAG-HAT", "(Llama-3-8B)", "0.839", "0.873", "0.808"] in shown
+    assert ["·", "HHEM-2.1-Open,", "QA", "0.743"] in shown
+    (judged,) = [words for words in shown if words[:4] == ["+", "judge:", "100.0%", "asked"]]
+    assert judged[4:6] == ["2", "1.000"]
+    assert judged[-2:] == ["0.0%", "100.0%"]
+    said = " ".join(text.split())
+    assert "errs with probability 0 (seed 0); no forecast for a real one" in said
+    assert "· ragtruth_test: LettuceDetect, arXiv 2502.17125" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--judge-error", "1.5"], "number from 0 to 1"),
+        (["--judge-error", "nan"], "number from 0 to 1"),
+        (["--judge-error", "some"], "invalid float"),
+        (["--judge-error", "0.1", "--policy", "reference"], "reference formula"),
+    ],
+)
+def test_a_judge_that_cannot_be_simulated_ends_with_2(doubtful, capsys, arguments, said):
+    try:
+        status = main(["bench", "quality", "--data", str(doubtful), *arguments])
+    except SystemExit as left:
+        status = left.code
+    assert status == 2
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["tasks", "tasks.jsonl.gz", "{folder}/tasks.jsonl.gz"])

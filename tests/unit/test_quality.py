@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from guardrail.errors import InputError
 from guardrail.evaluation.figures import auroc
 from guardrail.evaluation.quality import NO_CLAIM, QualityReport, answer_score, measure
+from guardrail.evaluation.simulated import Simulation
 from guardrail.policy import BALANCED
 from guardrail.scoring.verifier import Verifier
 from guardrail.testing import FakeEntailment
@@ -67,6 +68,7 @@ def test_the_figures_follow_the_decisions_of_the_verifier(labelled):
     assert (found.n, found.without_claim, found.skipped) == (6, 1, {})
     assert found.hallucinated_stopped == found.recall == pytest.approx(2 / 3)
     assert found.grounded_released == pytest.approx(2 / 3)
+    assert found.false_refusals == pytest.approx(1 / 3)
     assert found.precision == pytest.approx(2 / 3)
     assert found.balanced_accuracy == pytest.approx(2 / 3)
     worst = [-1.0 if v.worst_delta_r is None else v.worst_delta_r for v in checked]
@@ -100,7 +102,8 @@ def test_rows_that_cannot_be_scored_are_counted_and_left_out(labelled):
     found = measure(labelled(*rows), verifier=Verifier(entailment=FakeEntailment(refuses_to_score))).overall
     assert found.n == 2
     assert found.skipped == {"empty_answer": 1, "no_context": 1, "scoring_error": 1}
-    assert found.hallucinated_stopped is None
+    assert found.hallucinated_stopped is found.best is None
+    assert found.false_refusals == 0.0
 
 
 @pytest.mark.parametrize("on_error", ["refuse", "raise", "pass_marked"])
@@ -124,8 +127,51 @@ def test_one_class_gives_no_figure_and_no_nan(labelled):
     read = json.loads(json.dumps(report, allow_nan=False))["sets"]["made"]
     assert [read[name] for name in ("auroc", "f1", "recall", "balanced_accuracy")] == [None] * 4
     assert read["ci95"] == {"auroc": None, "f1": None}
+    assert read["best"] is read["cascade"] is None
+    assert read["published"] == []
     assert read["grounded_released"] == 0.5
     assert read["by_task"] == {}
+
+
+def test_the_best_threshold_is_that_of_the_set_itself(labelled):
+    """The shipped one flags nothing here, and the best is what separates the two kinds."""
+    scores = {"The desk opens at ten.": 0.9, "Entry is free on Mondays.": 0.8}
+    verifier = Verifier(policy=BALANCED.override(lexical_weight=0.0), entailment=FakeEntailment(scores))
+    rows = [row(TRUE, 1), row("Entry is free on Mondays.", 0), row("Hello!", 1)]
+    found = measure(labelled(*rows), verifier=verifier).overall
+    assert (found.f1, found.recall) == (0.0, 0.0)
+    assert (found.best.threshold, found.best.f1, found.best.balanced_accuracy) == (pytest.approx(0.2), 1.0, 1.0)
+
+
+def simulated(error_rate, n=0.5, **options):
+    return Simulation.of(error_rate, policy="balanced", model=FakeEntailment(n), **options)
+
+
+def test_a_simulated_judge_decides_what_the_model_doubts(labelled):
+    rows = [row(TRUE, 1), row("Entry is free on Mondays.", 0), row("Hello!", 1), row(TRUE, 1, context=[])]
+    path = labelled(*rows)
+    found = measure(path, verifier=Verifier(entailment=FakeEntailment(0.5)), simulation=simulated(0.0))
+    assert (found.overall.auroc, found.overall.hallucinated_stopped) == (0.75, 0.0)
+    cascade = found.cascade
+    assert (cascade.overall.auroc, cascade.overall.hallucinated_stopped) == (1.0, 1.0)
+    assert (cascade.overall.n, cascade.overall.skipped) == (3, {"no_context": 1})
+    assert (cascade.claims_asked, cascade.answers_asked) == (1.0, pytest.approx(2 / 3))
+    assert cascade.overall.ms_per_claim is None
+    wrong = measure(path, verifier=Verifier(entailment=FakeEntailment(0.5)), simulation=simulated(1.0)).cascade
+    assert (wrong.overall.grounded_released, wrong.overall.hallucinated_stopped) == (0.5, 0.0)
+
+
+def test_a_simulated_judge_is_not_asked_where_the_model_is_sure(labelled):
+    path = labelled(row(TRUE, 1), row("Entry is free on Mondays.", 0))
+    found = measure(path, verifier=Verifier(entailment=FakeEntailment(0.9)), simulation=simulated(0.0, n=0.9))
+    assert (found.cascade.claims_asked, found.cascade.answers_asked) == (0.0, 0.0)
+    assert found.cascade.overall.hallucinated_stopped == found.overall.hallucinated_stopped == 0.0
+
+
+def test_without_claims_there_is_no_share_of_them(labelled):
+    found = measure(labelled(row("Hello!", 1)), verifier=Verifier(), simulation=simulated(0.0))
+    assert found.cascade.claims_asked is None
+    assert found.cascade.answers_asked == 0.0
 
 
 def test_limit_and_progress(labelled):

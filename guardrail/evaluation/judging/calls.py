@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import math
 import random
 import time
@@ -17,15 +18,23 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from guardrail.cancellation import cancelled_from_outside
 from guardrail.errors import ConfigurationError
 from guardrail.evaluation.judging.faults import retry_after_s, transport_fault
+from guardrail.evaluation.judging.leaving import leave
 from guardrail.evaluation.judging.prompts import Prompt
 from guardrail.evaluation.judging.usage import Usage, UsageMeter
 from guardrail.threads import ThreadCall
+
+_log = logging.getLogger("guardrail")
 
 T = TypeVar("T")
 
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 8.0
-_CUT_OFF = frozenset({"length", "max_tokens", "model_length"})
+_CLOSE_GRACE_S = 0.1
+_CUT_OFF = frozenset(
+    "length max_tokens max_output_tokens model_length model_context_window_exceeded incomplete failed cancelled error "
+    "content_filter content_filtered safety recitation blocklist prohibited_content spii refusal "
+    "guardrail_intervened".split()
+)
 
 
 class CallFault(Exception):
@@ -46,7 +55,7 @@ class Reply:
 
     Attributes:
         text: The text.
-        complete: ``False`` if the model says that it was stopped by its limit of tokens.
+        complete: ``False`` if the model says that it was stopped, by its limit of tokens or by a filter.
         tokens: Tokens sent and received; ``None`` if the model does not report them.
     """
 
@@ -90,8 +99,8 @@ class ModelCalls:
         model: A callable that takes the prompt as one text and returns a text, sync or async; or an object with
             ``ainvoke``, such as a LangChain chat model, which gets a system and a human message. Synchronous code runs
             in a thread of its own.
-        max_concurrency: Most calls at a time, per event loop. A synchronous call that was given up counts no more,
-            although its thread goes on until the callable returns.
+        max_concurrency: Most calls at a time, per event loop. A call that was given up counts no more, although it may
+            go on: a synchronous one until the callable returns, an asynchronous one if it ignores its cancellation.
         timeout_s: Most seconds for one question, with all its tries and pauses. Waiting for a place does not count.
         retries: Most further tries, after errors of the connection or of a busy server only; see
             :func:`~guardrail.evaluation.judging.faults.transport_fault`. A model that tries again by itself does so
@@ -145,28 +154,31 @@ class ModelCalls:
         Raises:
             CallFault: If there is no reply, for whatever reason.
 
-        Cancellation cancels the call that is under way; a synchronous call ends unobserved in its thread.
+        A reply that is late is none. Cancellation cancels the call that is under way, and waits briefly for its end; a
+        synchronous call ends unobserved in its thread.
         """
         async with self._places.here():
-            timer = asyncio.timeout(self._timeout_s)
+            ends = self._clock() + self._timeout_s
+            # In a task of its own: user code may ignore that it is cancelled, and must not hold up who waits.
+            call = asyncio.create_task(self._with_retries(prompt, ends))
             try:
-                async with timer:
-                    return await self._with_retries(prompt)
-            except CallFault:
-                raise
-            except asyncio.CancelledError as error:
-                if cancelled_from_outside():
-                    raise
-                raise CallFault("failed", f"{self.name} cancelled itself") from error
-            except Exception as error:
-                if timer.expired():
-                    raise CallFault("timeout", f"{self.name} did not answer within {self._timeout_s:g} s") from error
-                # The message of a foreign exception may quote the prompt: it stays in __cause__.
-                why = f"{self.name} raised {type(error).__name__}"
-                raise CallFault(transport_fault(error) or "failed", why) from error
+                await asyncio.wait({call}, timeout=self._timeout_s)
+                in_time = call.done() and self._clock() < ends
+            finally:
+                if await leave([call], _CLOSE_GRACE_S):
+                    _log.warning("a call of a judge model goes on though it was cancelled")
+            if not in_time:
+                raise CallFault("timeout", f"{self.name} did not answer within {self._timeout_s:g} s")
+            if call.cancelled():
+                raise CallFault("failed", f"{self.name} cancelled itself")
+            error = call.exception()
+            if error is None or isinstance(error, CallFault):
+                return call.result()
+            # The message of a foreign exception may quote the prompt: it stays in __cause__.
+            why = f"{self.name} raised {type(error).__name__}"
+            raise CallFault(transport_fault(error) or "failed", why) from error
 
-    async def _with_retries(self, prompt: Prompt) -> Reply:
-        ends = self._clock() + self._timeout_s
+    async def _with_retries(self, prompt: Prompt, ends: float) -> Reply:
         pauses: dict[int, float] = {}  # of each try: the wait and the decision to stop have to mean the same one
 
         def pause(state: RetryCallState) -> float:
@@ -181,17 +193,19 @@ class ModelCalls:
             sleep=self._sleep,
             stop=hopeless,
             wait=pause,
-            retry=retry_if_exception(lambda error: bool(transport_fault(error))),
+            # Some clients turn a cancellation into an error of the connection: it is none that another try can mend.
+            retry=retry_if_exception(lambda error: bool(transport_fault(error)) and not cancelled_from_outside()),
             reraise=True,
         )
         return await tries(self._once, prompt)
 
     async def _once(self, prompt: Prompt) -> Reply:
         self.meter.called()
-        reply = _as_reply(await self._call(prompt), self.name)
-        if reply.tokens is not None:
-            self.meter.metered(*reply.tokens)
-        return reply
+        returned = await self._call(prompt)
+        tokens = _tokens(getattr(returned, "usage_metadata", None))
+        if tokens is not None:
+            self.meter.metered(*tokens)
+        return _as_reply(returned, tokens, self.name)
 
     @staticmethod
     def _whole(name: str, value: object, least: int) -> None:
@@ -249,7 +263,7 @@ class _Parcel:
                 self.value.close()
 
 
-def _as_reply(returned: Any, name: str) -> Reply:
+def _as_reply(returned: Any, tokens: tuple[int, int] | None, name: str) -> Reply:
     if isinstance(returned, str):
         return Reply(text=str(returned))
     text = _content(getattr(returned, "content", None))
@@ -260,7 +274,7 @@ def _as_reply(returned: Any, name: str) -> Reply:
     return Reply(
         text=text,
         complete=not _cut_off(getattr(returned, "response_metadata", None)),
-        tokens=_tokens(getattr(returned, "usage_metadata", None)),
+        tokens=tokens,
     )
 
 
@@ -282,7 +296,7 @@ def _content(content: Any) -> str | None:
 def _cut_off(metadata: Any) -> bool:
     if not isinstance(metadata, Mapping):
         return False
-    reasons = (metadata.get(name) for name in ("finish_reason", "stop_reason", "done_reason"))
+    reasons = (metadata.get(name) for name in ("finish_reason", "stop_reason", "stopReason", "done_reason", "status"))
     return any(isinstance(reason, str) and reason.lower() in _CUT_OFF for reason in reasons)
 
 

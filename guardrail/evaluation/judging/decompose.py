@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -9,11 +10,18 @@ from typing import Any
 
 from guardrail.context import as_passages
 from guardrail.errors import ConfigurationError, GuardrailError, JudgeError
-from guardrail.evaluation.judging.decomposers import SHORT_CLAIM_WORDS, Decomposer, SegmentDecomposer, in_full
+from guardrail.evaluation.judging.decomposers import (
+    INLINE_CHARS,
+    SHORT_CLAIM_WORDS,
+    Decomposer,
+    SegmentDecomposer,
+    in_full,
+)
 from guardrail.evaluation.judging.verdicts import Judge, Judgement, JudgeVerdict
 from guardrail.protocols import Pair
 from guardrail.scoring.entailment.lexical import content_words, fold_word, words
 from guardrail.scoring.evidence import EvidenceIndex
+from guardrail.scoring.statements import analyse
 from guardrail.text.tokens import tokens
 from guardrail.types import Passage
 
@@ -82,8 +90,8 @@ async def judge_answer(
     """Break an answer up into claims and ask a judge about each of them.
 
     What a decomposer returns is not believed unseen. A claim without a word of the answer is invented: models repeat
-    examples and questions. A sentence of the answer, or a number in it, that stands in no claim was left out: the
-    sentence is then judged as it is, so that no answer becomes better by being broken up badly.
+    examples and questions. A sentence of the answer that the claims pass over, or of which they leave out a number or a
+    negation, is judged as it is, beside them: an answer seldom becomes better by being broken up badly.
 
     Args:
         answer: The answer.
@@ -103,7 +111,8 @@ async def judge_answer(
         ConfigurationError: If ``max_context_chars`` is less than 1.
         JudgeError: If there are no claims because something went wrong, or judge or decomposer break their protocol.
 
-    Cancellation cancels the calls that are under way.
+    Cancellation cancels the calls that are under way; what compares a long answer with its claims in a thread ends
+    unobserved.
 
     Example:
         >>> import asyncio
@@ -120,7 +129,7 @@ async def judge_answer(
     said, claims, left_out = await _claims(answer, question, decomposer)
     premises, shown = await _evidence([*claims, *left_out], passages, max_context_chars)
     pairs = [Pair(premise, claim) for premise, claim in zip(premises, [*claims, *left_out], strict=True)]
-    judgements = await _judged(judge, pairs) if passages else [Judgement(verdict=JudgeVerdict.NO) for _ in pairs]
+    judgements = await _judged(judge, pairs)
     judged = tuple(
         JudgedClaim(text=pair.hypothesis, judgement=judgement, evidence=shown, added=at >= len(claims))
         for at, (pair, judgement) in enumerate(zip(pairs, judgements, strict=True))
@@ -156,9 +165,15 @@ async def _claims(
         raise JudgeError("the decomposer returned only claims that have no word in common with the answer")
     if sentences and not claims:
         raise JudgeError("the decomposer returned no claim for an answer that has sentences to check")
+    if len(answer) <= INLINE_CHARS:
+        return said, claims, _left_out(sentences, claims, question)
+    return said, claims, await asyncio.to_thread(_left_out, sentences, claims, question)
+
+
+def _left_out(sentences: Sequence[str], claims: Sequence[str], question: str) -> list[str]:
     covered = frozenset[str]().union(*map(words, claims))
-    left_out = [in_full(own, question) for own in sentences if not _is_covered(own, covered, question)]
-    return said, claims, [own for own in left_out if own not in claims]
+    missing = [own for own in sentences if not _is_covered(own, covered, question) or _is_turned(own, claims)]
+    return [own for own in (in_full(own, question) for own in missing) if own not in claims]
 
 
 async def _decomposed(decomposer: Decomposer, answer: str, question: str) -> list[str]:
@@ -176,6 +191,13 @@ async def _decomposed(decomposer: Decomposer, answer: str, question: str) -> lis
 
 
 async def _judged(judge: Judge, pairs: Sequence[Pair]) -> list[Judgement]:
+    """What a judge says; without evidence it is not asked, as nothing supports nothing."""
+    asked = [pair for pair in pairs if pair.premise.strip()]
+    answers = iter(await _answers(judge, asked))
+    return [next(answers) if pair.premise.strip() else Judgement(verdict=JudgeVerdict.NO) for pair in pairs]
+
+
+async def _answers(judge: Judge, pairs: Sequence[Pair]) -> list[Judgement]:
     if not pairs:
         return []
     try:
@@ -205,6 +227,16 @@ def _is_covered(sentence: str, covered: frozenset[str], question: str) -> bool:
     if not numbers and len(own) < SHORT_CLAIM_WORDS and question.strip():
         return True  # "Yes." became a claim in the words of the question
     return numbers <= covered and len(own & covered) >= _COVERED_SHARE * len(own)
+
+
+def _is_turned(sentence: str, claims: Sequence[str]) -> bool:
+    """Whether something that a sentence denies is only affirmed in the claims, or the other way round."""
+    said = [analyse(claim).signs for claim in claims]
+    for stem, own in analyse(sentence).signs.items():
+        theirs = frozenset[int]().union(*(signs[stem] for signs in said if stem in signs))
+        if theirs and not own & theirs:
+            return True
+    return False
 
 
 async def _evidence(

@@ -20,7 +20,7 @@ from guardrail.text.segmenter import segment
 SHORT_CLAIM_WORDS = 3
 """A claim with fewer content words is an answer to something, and says little without the question."""
 
-_INLINE_CHARS = 8_000
+INLINE_CHARS = 8_000
 _ANY_MARK = 999  # citation marks have three digits at most: all of them are layout
 
 
@@ -76,7 +76,7 @@ class SegmentDecomposer:
         Long answers are read in a thread; on cancellation it ends unobserved.
         """
         _check_texts(answer, question)
-        if len(answer) <= _INLINE_CHARS:
+        if len(answer) <= INLINE_CHARS:
             return _segments_as_claims(answer, question)
         return await asyncio.to_thread(_segments_as_claims, answer, question)
 

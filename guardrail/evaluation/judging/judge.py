@@ -14,6 +14,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from guardrail.errors import ConfigurationError, InputError
 from guardrail.evaluation.judging.calls import CallFault, ModelCalls, PerLoop
+from guardrail.evaluation.judging.leaving import leave
 from guardrail.evaluation.judging.parsing import parse_verdict
 from guardrail.evaluation.judging.prompts import JUDGE_VERSION, control_pair, judge_prompt, speaks_to_judge
 from guardrail.evaluation.judging.usage import Usage
@@ -40,8 +41,10 @@ class LLMJudge:
     :func:`~guardrail.evaluation.judging.parsing.parse_verdict`; everything else is a judgement with an error. The texts
     travel as data that cannot change the question or the form of the reply, see
     :func:`~guardrail.evaluation.judging.prompts.judge_prompt`. A weak model may obey what it finds in them all the
-    same. So where a text seems to speak to the judge, a YES has to be confirmed: with that text in place and the other
-    one replaced by something that it cannot support (or be supported by), the model must not say YES again.
+    same. So where a text seems to speak to the judge, a YES has to be confirmed: if the evidence does, the model must
+    not say YES to the claim with something added that no evidence can support; if the claim does, not to evidence that
+    cannot support it. That finds commands in a few languages and models that obey them. It is no proof: a command that
+    is not recognised, or that makes an exception for the control question, is not found.
 
     Pairs with a blank text are NO without being asked: nothing supports nothing. The same pair, in one call or in
     several at the same time, is asked once. One judge serves any number of event loops.
@@ -60,7 +63,7 @@ class LLMJudge:
         cache_size: How many verdicts to keep; the one that was used longest ago goes first. Errors are never kept.
         name: Name in results; ``None`` takes the model's.
         control: ``"suspect"`` confirms a YES if one of the texts seems to speak to the judge; ``"always"`` also if none
-            does, with one further call per premise; ``"never"`` leaves it out.
+            does, with one further call per premise that does not; ``"never"`` leaves it out.
         sleep: Waits between tries; for tests.
         clock: Monotonic seconds; for tests.
 
@@ -197,10 +200,12 @@ class LLMJudge:
         if self._control == "never":
             return judgement
         controls = []
-        if self._control == "always" or await self._is_suspect(pair.premise):
-            controls.append(control_pair(pair, self._code, replace="claim"))
+        if await self._is_suspect(pair.premise):
+            controls.append(control_pair(pair, self._code, change="extend_claim"))
+        elif self._control == "always":
+            controls.append(control_pair(pair, self._code, change="replace_claim"))
         if await self._is_suspect(pair.hypothesis):
-            controls.append(control_pair(pair, self._code, replace="evidence"))
+            controls.append(control_pair(pair, self._code, change="replace_evidence"))
         answers = await self._through(
             {asked: functools.partial(self._ask_control, asked) for asked in controls}, control=True
         )
@@ -254,7 +259,6 @@ class _Running:
 
     def __init__(self) -> None:
         self._shared: dict[str, _Shared] = {}
-        self._ending: set[asyncio.Task[Judgement]] = set()  # the event loop itself holds tasks only weakly
 
     def join(self, key: str, work: Callable[[], Coroutine[Any, Any, Judgement]]) -> tuple[_Shared, bool]:
         """The question of that key, and whether this caller is the one that began it."""
@@ -273,15 +277,11 @@ class _Running:
             shared.waiting -= 1
             if not shared.waiting and not shared.task.done():
                 self._forget(shared)  # whoever asks the same now must not join a question that is about to end
-                shared.task.cancel()
                 left.append(shared.task)
-        if left:
-            self._ending.update(left)
-            await asyncio.wait(left, timeout=_CLOSE_GRACE_S)
+        await leave(left, _CLOSE_GRACE_S)
 
     def _ended(self, shared: _Shared, task: asyncio.Task[Judgement]) -> None:
         self._forget(shared)
-        self._ending.discard(task)
         if not task.cancelled():
             task.exception()  # somebody has looked: nobody may be waiting any more
 

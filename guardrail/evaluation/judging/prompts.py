@@ -7,6 +7,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from guardrail.protocols import Pair
 from guardrail.scoring.entailment.identity import identity
@@ -53,13 +54,20 @@ _DECOMPOSE_AGAIN = "Reply with the JSON array of the statements of the answer, a
 JUDGE_VERSION = identity(_JUDGE, _JUDGE_AGAIN)[:8]
 """Differs whenever the wording does, so that no verdict outlives the question it answered."""
 
-_REACH = r"[^\n]{0,60}?"
+Change = Literal["replace_claim", "extend_claim", "replace_evidence"]
+
+_TOKEN_IN_BRACKETS = re.compile(r"\[(?=/?[A-Za-z_]+\])")
+_REACH = r"[\s\S]{0,60}?"
 _SPEAKS_TO_JUDGE = re.compile(
     rf"\b(?:ignor|disregard|forget|overrid|bypass|dimentic|ignorier|vergiss|vergess|oubli|olvid)\w*{_REACH}"
     r"\b(?:instruct|above|previous|prior|prompt|rule|evidence|system|everything|istruzion|precedent|anweisung|regeln|"
     r"consigne|instrucci)|"
-    r"\b(?:answer|reply|respond|say|output|write|return|print|rispond|scriv|antwort|schreib|répond|repond|respond|"
-    rf"responde)\w*{_REACH}\b(?:yes|sì|si|ja|oui|sí|supported|true)\b|"
+    r"\b(?:answer|reply|replies|respon[ds]|say|output|write|return|print|rispond|rispost|scriv|antwort|schreib|répon|"
+    rf"repon)\w*{_REACH}\b(?:y\W{{0,2}}e\W{{0,2}}s|sì|si|ja|oui|sí|supported|true|affirmativ\w*)\b|"
+    r"\b(?:confirm|approve|accept|mark|treat|consider|classify|label|rate|declare|judge)\b(?:\W+\w+){0,3}?\W+"
+    rf"(?:claims?|statements?|answers?|hypothes[ie]s){_REACH}"
+    r"\b(?:yes|true|supported|verified|correct|valid|accurate|entailed)\b|"
+    r"(?-i:\bYES\b)|[\"'`]\W?yes\W?[\"'`]|"
     r"\b(?:verdict|judge?ment|label|rating|score)\w*\W{0,8}(?:is|=|:)?\W{0,8}(?:yes|supported|true)\b|"
     r"\b(?:you are|you're|act as|pretend)\b[^\n]{0,40}?\b(?:judge|assistant|model|checker|evaluator|grader|ai)\b|"
     r"<\||\|>|\[/?INST\]|<</?SYS>>|</?(?:system|assistant|user|human|instructions?)>|"
@@ -118,16 +126,20 @@ def speaks_to_judge(text: str) -> bool:
     return _SPEAKS_TO_JUDGE.search(fold(text)) is not None
 
 
-def control_pair(pair: Pair, code: str, *, replace: str) -> Pair:
-    """A question whose honest answer is not YES, with one text of a pair that is under suspicion left in place.
+def control_pair(pair: Pair, code: str, *, change: Change) -> Pair:
+    """A question whose honest answer is not YES, with one text of a pair left as it is.
 
     Args:
         pair: The pair.
         code: Something that no text can know.
-        replace: ``"claim"`` keeps the evidence, ``"evidence"`` keeps the claim.
+        change: ``"replace_claim"`` asks for something else of the same evidence, ``"extend_claim"`` for the claim and
+            something else, so that a command that is meant for this claim alone is obeyed too; ``"replace_evidence"``
+            keeps the claim.
     """
     stated = f"The inventory number of the blue cabinet is {code}."
-    return Pair(pair.premise, stated) if replace == "claim" else Pair(stated, pair.hypothesis)
+    if change == "replace_evidence":
+        return Pair(stated, pair.hypothesis)
+    return Pair(pair.premise, stated if change == "replace_claim" else f"{pair.hypothesis.strip()} {stated}")
 
 
 def _prompt(system: str, data: Mapping[str, str], question: str) -> Prompt:
@@ -143,9 +155,10 @@ def _as_line(data: Mapping[str, str]) -> str:
     """JSON on one line, readable in every language, without the characters that markup and chat templates are made of.
 
     Escaped are all characters that do not print (line breaks of every kind, invisible characters, changes of the
-    writing direction), and ``<`` and ``>``.
+    writing direction), ``<`` and ``>``, and the bracket that opens a word in brackets ("[INST]").
     """
     text = json.dumps({name: repair_surrogates(value) for name, value in data.items()}, ensure_ascii=False)
+    text = _TOKEN_IN_BRACKETS.sub(lambda match: _escaped(match[0]), text)
     if text.isprintable() and "<" not in text and ">" not in text:
         return text
     return "".join(c if c.isprintable() and c not in "<>" else _escaped(c) for c in text)

@@ -6,6 +6,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from guardrail.errors import ConfigurationError
@@ -99,10 +100,10 @@ class UsageMeter:
 
 
 def _checked(price: tuple[float, float]) -> tuple[float, float]:
-    try:
-        sent, received = (float(value) for value in price)
-    except (TypeError, ValueError):
-        sent = received = math.nan
+    sent = received = math.nan
+    if isinstance(price, tuple | list) and len(price) == 2 and not any(isinstance(value, str) for value in price):
+        with suppress(TypeError, ValueError):
+            sent, received = (float(value) for value in price)
     if not (0 <= sent < math.inf and 0 <= received < math.inf):
         raise ConfigurationError(
             f"price must be two numbers of at least 0, per million tokens sent and received, got {price!r}"

@@ -45,7 +45,7 @@ def as_entailment(obj: Any, *, worker: ScoringWorker | None = None) -> Entailmen
         >>> import asyncio
         >>> model = as_entailment(lambda pairs: [float(p == h) for p, h in pairs])
         >>> asyncio.run(model.score([Pair("a", "a")]))
-        [EntailmentScore(entailment=1.0, contradiction=None, unsupported=None)]
+        [EntailmentScore(entailment=1.0, contradiction=None, unsupported=None, screened=None, judged='')]
     """
     if isinstance(obj, LocalEntailment | RemoteEntailment | LexicalEntailment | _Adapted):
         return obj

@@ -186,7 +186,7 @@ def combine(windows: Sequence[EntailmentScore], labels: LabelMap) -> EntailmentS
         >>> early = EntailmentScore(entailment=0.2, contradiction=0.7)
         >>> late = EntailmentScore(entailment=0.9, contradiction=0.1)
         >>> combine([early, late], LabelMap(entailment=1, contradiction=0, neutral=2))
-        EntailmentScore(entailment=0.9, contradiction=0.7, unsupported=None)
+        EntailmentScore(entailment=0.9, contradiction=0.7, unsupported=None, screened=None, judged='')
     """
     if not windows:
         return EntailmentScore(entailment=0.0, contradiction=None if labels.contradiction is None else 0.0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import Protocol, runtime_checkable
 
+from guardrail.errors import ScoringError
+
 
 @runtime_checkable
 class Fingerprinted(Protocol):
@@ -19,6 +21,46 @@ class Fingerprinted(Protocol):
             ModelLoadError: If the model cannot be loaded.
         """
         ...
+
+
+@runtime_checkable
+class Fronting(Protocol):
+    """An entailment model that only stands before another, such as a cache: its scores are those of the other."""
+
+    @property
+    def behind(self) -> object:
+        """The other model."""
+        ...
+
+
+def fingerprint_of(*models: object) -> str | None:
+    """The fingerprint of a model, or of the one that it stands before; ``None`` if it has none.
+
+    It may load the model.
+
+    Args:
+        models: An entailment model as a user has it, and as it was adapted: the first that has a fingerprint counts.
+
+    Raises:
+        ScoringError: If the fingerprint is not a text, or empty.
+        ModelLoadError: If the model cannot be loaded.
+    """
+    for model in models:
+        if isinstance(model, Fronting):
+            return fingerprint_of(model.behind)
+        if isinstance(model, Fingerprinted):
+            return _fingerprint(model)
+    return None
+
+
+def _fingerprint(model: Fingerprinted) -> str:
+    fingerprint: object = model.fingerprint()
+    if not isinstance(fingerprint, str) or not fingerprint:
+        name = str(getattr(model, "model_id", type(model).__name__))
+        raise ScoringError(
+            f"fingerprint() of {name} must return a str that is not empty, not {fingerprint!r}", scorer=name
+        )
+    return fingerprint
 
 
 def identity(*parts: str | bytes) -> str:

@@ -13,11 +13,11 @@ from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 from guardrail._version import __version__
-from guardrail.errors import ConfigurationError, ScoringError
+from guardrail.errors import ConfigurationError
 from guardrail.protocols import Pair, SelectiveEntailment
 from guardrail.redis_store import RedisStore, StoreUnavailableError
 from guardrail.scoring.entailment.adapt import as_entailment
-from guardrail.scoring.entailment.identity import Fingerprinted, identity
+from guardrail.scoring.entailment.identity import fingerprint_of, identity
 from guardrail.scoring.entailment.in_flight import InFlight
 from guardrail.scoring.entailment.lexical import LexicalEntailment
 from guardrail.scoring.entailment.local import LocalEntailment
@@ -43,7 +43,8 @@ class CacheCounts:
         misses: Asked of the model because Redis did not have them.
         damaged: Found in Redis, and no scores; they are among the misses.
         unread: Asked of the model because Redis could not be asked.
-        unwritten: Scored, and not stored because Redis could not be asked, or too many writes were on their way.
+        unwritten: Scored, and not stored because Redis could not be asked, too many writes were on their way, or a
+            judge had decided the score.
     """
 
     hits: int = 0
@@ -157,6 +158,11 @@ class SharedCache:
         return self._model.model_id
 
     @property
+    def behind(self) -> Any:
+        """The model, as it was given."""
+        return self._given
+
+    @property
     def languages(self) -> Any:
         """What the model declares; see :func:`~guardrail.scoring.languages.trained_languages`."""
         return getattr(self._given, "languages", None)
@@ -165,6 +171,11 @@ class SharedCache:
     def missing_log_odds(self) -> float | None:
         """What the model declares."""
         return getattr(self._given, "missing_log_odds", None)
+
+    @property
+    def novelty_log_odds(self) -> float | None:
+        """What the model declares."""
+        return getattr(self._given, "novelty_log_odds", None)
 
     @property
     def lexical_weight(self) -> float | None:
@@ -188,15 +199,7 @@ class SharedCache:
             ScoringError: If its fingerprint is none.
             ModelLoadError: If it cannot be loaded.
         """
-        source = next((model for model in (self._given, self._model) if isinstance(model, Fingerprinted)), None)
-        if source is not None:
-            fingerprint = source.fingerprint()
-            if not isinstance(fingerprint, str) or not fingerprint:
-                raise ScoringError(
-                    f"fingerprint() of {self.model_id} must return a str that is not empty, not {fingerprint!r}",
-                    scorer=self.model_id,
-                )
-            self._fingerprint = fingerprint
+        self._fingerprint = fingerprint_of(self._given, self._model)
         self._ready = True
 
     async def score(self, pairs: Sequence[Pair]) -> list[EntailmentScore]:
@@ -269,7 +272,11 @@ class SharedCache:
         rest = [pair for pair in keys if pair not in scores]
         if rest:
             fresh = dict(zip(rest, await self._model.score(rest), strict=True))
-            self._write_later({keys[pair]: pack(score) for pair, score in fresh.items()})
+            kept = {keys[pair]: pack(score) for pair, score in fresh.items() if not score.judged}
+            if len(kept) < len(fresh):  # a cascade behind an adapter
+                self._failed("unwritten", len(fresh) - len(kept), "what a judge decided holds for one run only")
+            if kept:
+                self._write_later(kept)
             scores |= fresh
         return scores
 

@@ -104,7 +104,7 @@ def pack(score: EntailmentScore) -> bytes:
 
     Example:
         >>> unpack(pack(EntailmentScore(entailment=0.1, unsupported=0.7)))
-        EntailmentScore(entailment=0.1, contradiction=None, unsupported=0.7)
+        EntailmentScore(entailment=0.1, contradiction=None, unsupported=0.7, screened=None, judged='')
     """
     values = [getattr(score, name) for name in _FIELDS]
     present = sum(1 << at for at, value in enumerate(values) if value is not None)

@@ -83,8 +83,8 @@ async def test_a_question_that_somebody_else_ends_is_an_error():
     before = alive()
     task = asyncio.create_task(LLMJudge(model).judge([PAIR]))
     await model.begun.wait()
-    (question,) = alive() - before - {task}
-    question.cancel()
+    for question in alive() - before - {task}:
+        question.cancel()
     assert await task == [Judgement(error="failed")]
 
 
@@ -112,10 +112,10 @@ async def test_the_limit_holds_over_callers_and_control_questions():
         for _ in range(3):
             await asyncio.sleep(0)
         now -= 1
-        return "YES" if data(prompt)["claim"].startswith("claim") else "NO"
+        return "YES" if len(data(prompt)["claim"].split()) == 2 else "NO"
 
     judge = LLMJudge(model, max_concurrency=2)
     pairs = [Pair(f"{n % 3} {INJECTION}", f"claim {n}") for n in range(9)]
     found = await asyncio.gather(judge.judge(pairs), judge.judge(pairs[::-1]))
     assert all(j.verdict is YES for own in found for j in own)
-    assert (most, judge.usage.calls) == (2, 12)
+    assert (most, judge.usage.calls) == (2, 18)

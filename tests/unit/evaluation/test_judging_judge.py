@@ -135,7 +135,7 @@ def obedient(evidence, claim):
 
 
 def sober(evidence, claim):
-    return "YES" if "free" in evidence and "free" in claim else "NO"
+    return "YES" if set(claim.replace(INJECTION, "").split()) <= set(evidence.split()) else "NO"
 
 
 @pytest.mark.parametrize(
@@ -169,12 +169,15 @@ async def test_a_model_that_does_not_obey_is_believed(pair):
     assert len(model.asked) == 2
 
 
-async def test_a_control_question_is_asked_once_per_evidence():
-    model = Model(lambda evidence, claim: "YES" if claim.startswith("claim") else "NO")
-    pairs = [Pair(f"A text. {INJECTION}", f"claim {number}") for number in range(5)]
-    found = await LLMJudge(model).judge(pairs)
+@pytest.mark.parametrize(
+    ("evidence", "control", "calls"),
+    [("A text.", "always", 6), ("A text.", "suspect", 5), (f"A text. {INJECTION}", "suspect", 10)],
+)
+async def test_control_questions_are_asked_per_evidence_or_per_claim_of_a_suspect_one(evidence, control, calls):
+    model = Model(lambda evidence, claim: "YES" if claim in "abcde" else "NO")
+    found = await LLMJudge(model, control=control).judge([Pair(evidence, claim) for claim in "abcde"])
     assert [j.verdict for j in found] == [YES] * 5
-    assert len(model.asked) == 6
+    assert len(model.asked) == calls
 
 
 async def test_what_was_said_to_a_control_question_is_no_verdict():

@@ -111,6 +111,11 @@ def test_the_search_is_fast_on_long_texts(text):
 
 def test_a_control_question_leaves_the_suspect_in_place():
     pair = Pair("evidence", "claim")
-    assert control_pair(pair, "c0de", replace="claim").premise == "evidence"
-    assert control_pair(pair, "c0de", replace="evidence").hypothesis == "claim"
-    assert "c0de" in control_pair(pair, "c0de", replace="claim").hypothesis
+    for change in ("replace_claim", "extend_claim"):
+        control = control_pair(pair, "c0de", change=change)
+        assert control.premise == "evidence"
+        assert "c0de" in control.hypothesis
+        assert control.hypothesis.startswith("claim ") is (change == "extend_claim")
+    control = control_pair(pair, "c0de", change="replace_evidence")
+    assert control.hypothesis == "claim"
+    assert "c0de" in control.premise

@@ -1,0 +1,383 @@
+"""Evaluation of a data set: every item measured, written down at once, and summed up at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import fields as fields_of
+from pathlib import Path
+from typing import Any, TypeVar
+
+from guardrail._version import __version__
+from guardrail.errors import ConfigurationError, InputError, ModelLoadError
+from guardrail.evaluation.items import Item, Items
+from guardrail.evaluation.items.source import Survey
+from guardrail.evaluation.measurement import ItemInProgress, Measurement
+from guardrail.evaluation.metrics import Metric, metric
+from guardrail.evaluation.results import TEXT_COLUMNS, Evaluation, metric_columns, read_evaluation
+from guardrail.evaluation.results_file import ResultsFile, encode, encode_header, same_file
+from guardrail.evaluation.steady import steady
+from guardrail.policy import Policy
+from guardrail.scoring.verifier import Verifier
+
+T = TypeVar("T")
+Progress = Callable[[int, int], None]
+NO_ANSWER = "no_answer"
+_BEHIND_THE_FIRST = 4
+_SKIPPED_AT_ONCE = 256
+_WORDING = ("name", "refusal", "refusal_tail")
+
+
+def evaluate(
+    path: str | Path,
+    *,
+    metrics: Sequence[Metric | str],
+    out: str | Path,
+    verifier: Verifier | None = None,
+    judge: Any = None,
+    answers: str | Path | None = None,
+    fields: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    concurrency: int = 4,
+    with_text: bool = False,
+    restart: bool = False,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Measure every item of a data set.
+
+    The results go to ``out``, one JSON line per item in the order of the data set, as soon as they are there. After an
+    interrupt, or the death of the process, the same call goes on after the last line, and the file is in the end the
+    same, byte for byte, as that of one run without an interrupt, as long as metrics and judge are deterministic; a
+    model of this process is given one pair at a time for that (see :func:`guardrail.evaluation.steady.steady`). Only a
+    few items are in memory at a time.
+
+    Results of another evaluation are refused: of other files, fields, metrics, policy or model. Metrics, judges and
+    models of yours are known by their names, and by ``settings`` and ``fingerprint()`` if they have them; use
+    ``restart`` after a change of their code.
+
+    Args:
+        path: The data set: ``.jsonl``, ``.jsonl.gz``, ``.csv``, ``.csv.gz`` or ``.parquet``. Each row has a context (a
+            text, or a list of texts or of objects with ``id`` and ``text``) and an answer, and may have ``id``,
+            ``question`` and ``label`` (1 = fully supported, 0 = not).
+        metrics: Metrics, or names of those in :data:`guardrail.evaluation.metrics.METRICS`.
+        out: Where the results go.
+        verifier: Checks the answers; by default with policy ``balanced`` and the embedded model.
+        judge: For the metric ``judge``; see :func:`guardrail.evaluation.metrics.metric`.
+        answers: Name of the field with the answers, or a second file with ``id`` and answer per row.
+        fields: Names of other fields, such as ``{"context": "docs"}``; see :data:`guardrail.evaluation.items.FIELDS`.
+        limit: Take only the first items. The same call with a higher limit goes on after them.
+        concurrency: How many items are measured at the same time.
+        with_text: Whether to write question and answer into the results too.
+        restart: Whether to begin again although there are results; a file that holds anything else is kept.
+        progress: Called with (items done, items in all), the first time before the work begins.
+
+    Returns:
+        The figures. An item without an answer, without context, or whose measurement failed is counted as an error.
+
+    Raises:
+        ConfigurationError: If an argument cannot be used.
+        InputError: If a file cannot be used, a row is damaged, or ``out`` has results of another evaluation, or of
+            more items than ``limit``.
+        MissingExtraError: If a Parquet file is to be read and pyarrow is not installed.
+        ModelLoadError: If the entailment model cannot be loaded.
+        RuntimeError: Inside a running event loop; use ``await aevaluate(...)`` there.
+
+    Example:
+        >>> import json, tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> rows = [{"context": "Entry is free.", "answer": a} for a in ("Entry is free.", "Entry is 5 euro.")]
+        >>> _ = (folder / "answers.jsonl").write_text("".join(json.dumps(row) + chr(10) for row in rows))
+        >>> found = evaluate(folder / "answers.jsonl", metrics=["accepted"], out=folder / "results.jsonl")
+        >>> found.items, found.metrics["accepted"].mean
+        (2, 0.5)
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(
+            aevaluate(
+                path,
+                metrics=metrics,
+                out=out,
+                verifier=verifier,
+                judge=judge,
+                answers=answers,
+                fields=fields,
+                limit=limit,
+                concurrency=concurrency,
+                with_text=with_text,
+                restart=restart,
+                progress=progress,
+            )
+        )
+    raise RuntimeError("this is the synchronous call and an event loop is running: use `await aevaluate(...)`")
+
+
+async def aevaluate(
+    path: str | Path,
+    *,
+    metrics: Sequence[Metric | str],
+    out: str | Path,
+    verifier: Verifier | None = None,
+    judge: Any = None,
+    answers: str | Path | None = None,
+    fields: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    concurrency: int = 4,
+    with_text: bool = False,
+    restart: bool = False,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """:func:`evaluate` for asynchronous code.
+
+    Cancellation ends the items under way, keeps the lines of those that are done, and closes all files; the same call
+    goes on from there.
+    """
+    _check_numbers(limit, concurrency)
+    if verifier is not None and not isinstance(verifier, Verifier):
+        raise ConfigurationError(f"verifier must be a guardrail.Verifier, not {type(verifier).__name__}")
+    checker = steady(Verifier() if verifier is None else verifier)
+    chosen = _choose(metrics, checker, judge)
+    with Items(Path(path), answers=answers, fields=fields, limit=limit) as items:
+        _check_out(Path(out), items.paths)
+        survey = await _survey(items)
+        header = await _header(survey, chosen, checker, with_text=with_text)
+        results = await _to_its_end(lambda: ResultsFile(Path(out), header, restart=restart), ResultsFile.close)
+        try:
+            work = _Work(chosen, checker, concurrency=concurrency, with_text=with_text)
+
+            def report() -> None:
+                if progress is not None:
+                    progress(results.done, survey.items)
+
+            report()
+            with closing(iter(items)) as rows:
+                await work.run(rows, results, report)
+            items.check_unchanged()
+        finally:
+            results.close()
+    return await asyncio.to_thread(read_evaluation, Path(out))
+
+
+class _Work:
+    """Measures items side by side and writes their lines in order."""
+
+    def __init__(self, metrics: Sequence[Metric], verifier: Verifier, *, concurrency: int, with_text: bool) -> None:
+        self._metrics = metrics
+        self._verifier = verifier
+        self._with_text = with_text
+        self._turns = asyncio.Semaphore(concurrency)
+        self._most = concurrency * _BEHIND_THE_FIRST  # so that one slow item does not stop the others, or fill memory
+
+    async def run(self, items: Iterable[Item], results: ResultsFile, report: Callable[[], None]) -> None:
+        waiting: deque[tuple[int, asyncio.Task[bytes]]] = deque()
+        before = results.done
+
+        async def write_first() -> None:
+            results.append(await waiting[0][1])
+            waiting.popleft()
+            report()
+
+        try:
+            for number, item in enumerate(items, start=1):
+                if number <= before:
+                    if not number % _SKIPPED_AT_ONCE:
+                        await asyncio.sleep(0)  # a long way to go, and others have a turn
+                    continue
+                waiting.append((number, asyncio.create_task(self._line(number, item))))
+                while len(waiting) >= self._most:
+                    await write_first()
+            while waiting:
+                await write_first()
+        finally:
+            try:
+                for number, task in waiting:
+                    if number <= results.done:
+                        continue  # an interrupt came when its line was written already
+                    if not results.intact or not _has_result(task):
+                        break
+                    results.append(task.result())
+                    report()
+            finally:
+                tasks = [task for _, task in waiting]
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _line(self, number: int, item: Item) -> bytes:
+        async with self._turns:
+            found = await self._measure(item)
+        line: dict[str, Any] = {"n": number, "id": item.id}
+        if item.label is not None:
+            line["label"] = item.label
+        line["scores"] = {name: one.score for name, one in found.items() if one.score is not None}
+        optional = {
+            "errors": {name: one.error for name, one in found.items() if one.error},
+            "details": {name: one.detail for name, one in found.items() if one.detail},
+        }
+        line |= {key: values for key, values in optional.items() if values}
+        if self._with_text:
+            line |= dict(zip(TEXT_COLUMNS, (item.question, item.answer if item.answered else None), strict=True))
+        try:
+            return encode(line)
+        except (TypeError, ValueError) as error:
+            name = next(name for name, one in found.items() if not _is_json(one.detail))
+            raise ConfigurationError(f"the metric {name!r} has a detail that JSON cannot hold ({error})") from error
+
+    async def _measure(self, item: Item) -> dict[str, Measurement]:
+        if not item.answered:
+            return {each.name: Measurement(error=NO_ANSWER) for each in self._metrics}
+        own = ItemInProgress(item, verifier=self._verifier)
+        return {each.name: await _measured(each, own) for each in self._metrics}
+
+
+def _is_json(detail: Mapping[str, Any]) -> bool:
+    try:
+        return bool(encode(detail))
+    except (TypeError, ValueError):
+        return False
+
+
+def _has_result(task: asyncio.Task[bytes]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
+
+
+async def _measured(each: Metric, item: ItemInProgress) -> Measurement:
+    try:
+        measuring: Any = each.measure(item)
+        if not inspect.isawaitable(measuring):
+            raise ConfigurationError(f"the metric {each.name!r} must be asynchronous: `async def measure(self, item)`")
+        found = await measuring
+    except (ConfigurationError, ModelLoadError):
+        raise
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return _raised(error)  # nobody cancelled this: the metric raised it by itself
+    except Exception as error:  # whatever it is, it is counted and not the end of the other items
+        return _raised(error)
+    if not isinstance(found, Measurement):
+        raise ConfigurationError(f"the metric {each.name!r} must return a Measurement, not {type(found).__name__}")
+    return found
+
+
+def _raised(error: BaseException) -> Measurement:
+    """What was raised, and where; its message may have text of the item."""
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    return Measurement(error=type(error).__name__, detail={"at": f"{Path(frame.f_code.co_filename).name}:{line}"})
+
+
+def _choose(metrics: Sequence[Metric | str], verifier: Verifier, judge: Any) -> list[Metric]:
+    if isinstance(metrics, str) or not metrics:
+        raise ConfigurationError("name at least one metric, in a list")
+    chosen = [metric(each, verifier=verifier, judge=judge) if isinstance(each, str) else each for each in metrics]
+    for each in chosen:
+        _check_metric(each)
+    columns = ["id", "label", *TEXT_COLUMNS, *metric_columns([each.name for each in chosen])]
+    twice = sorted({name for name in columns if columns.count(name) > 1})
+    if twice:
+        raise ConfigurationError(
+            f"two columns of the results would be called {twice[0]!r}: name each metric once, or rename one"
+        )
+    if judge is not None and "judge" not in [each.name for each in chosen]:
+        raise ConfigurationError("a judge is given, but 'judge' is not among the metrics: nobody would ask it")
+    return chosen
+
+
+def _check_metric(each: Any) -> None:
+    if isinstance(each, type):
+        raise ConfigurationError(f"{each.__name__} is a class: pass a metric that is made of it")
+    missing = [name for name in ("name", "higher_is_better", "measure") if not hasattr(each, name)]
+    if missing:
+        raise ConfigurationError(f"a metric of type {type(each).__name__} has no {missing[0]!r}")
+    if not isinstance(each.name, str) or not each.name:
+        raise ConfigurationError(f"the name of a metric must be a text, not {each.name!r}")
+    if not isinstance(getattr(each, "settings", {}), Mapping):
+        raise ConfigurationError(f"the settings of the metric {each.name!r} must be a mapping")
+
+
+def _check_numbers(limit: int | None, concurrency: int) -> None:
+    for name, value in (("limit", limit), ("concurrency", concurrency)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise ConfigurationError(f"{name} must be a whole number of at least 1, not {value!r}")
+
+
+def _check_out(out: Path, read: Sequence[Path]) -> None:
+    for path in read:
+        if same_file(out, path):
+            raise InputError(f"{out} is the file that is read; write the results to another one")
+
+
+async def _survey(items: Items) -> Survey:
+    """Survey in a thread, which ends when this is cancelled."""
+    stop = threading.Event()
+
+    def check() -> None:
+        if stop.is_set():
+            raise asyncio.CancelledError
+
+    return await _to_its_end(lambda: items.survey(check), lambda _: None, stop)
+
+
+async def _to_its_end(work: Callable[[], T], dispose: Callable[[T], None], stop: threading.Event | None = None) -> T:
+    """Work in a thread; on cancellation its end is awaited, as it uses files that the caller closes."""
+    running = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        if stop is not None:
+            stop.set()
+        while not running.done():
+            with suppress(asyncio.CancelledError):  # a second one, while the end is awaited
+                await asyncio.wait([running])
+        if not running.cancelled() and running.exception() is None:
+            dispose(running.result())
+        raise
+
+
+async def _header(survey: Survey, metrics: Sequence[Metric], verifier: Verifier, *, with_text: bool) -> dict[str, Any]:
+    entailment = verifier.entailment
+    fingerprint = await asyncio.to_thread(verifier.fingerprint)
+    header = {
+        "version": __version__,
+        **survey.identity,
+        "items": survey.items,
+        "unused_answers": survey.unused_answers,
+        "metrics": [
+            {
+                **getattr(each, "settings", {}),
+                "name": each.name,
+                "higher_is_better": bool(each.higher_is_better),
+                **_origin(each),
+            }
+            for each in metrics
+        ],
+        "policy": _settings(verifier.policy),
+        "scorer": {"model_id": entailment.model_id, "fingerprint": fingerprint},
+        "with_text": with_text,
+    }
+    try:
+        encode_header(header)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"the settings of a metric must be a few values that JSON has ({error})") from error
+    return header
+
+
+def _origin(each: Metric) -> dict[str, str]:
+    """What tells a metric of the user's from one of ours, or another one, of the same name."""
+    kind = type(each)
+    return {} if kind.__module__ == metric.__module__ else {"type": f"{kind.__module__}.{kind.__qualname__}"}
+
+
+def _settings(policy: Policy) -> dict[str, Any]:
+    """The policy's name and δ, and what it changes of the default."""
+    default = Policy()
+    names = [each.name for each in fields_of(policy) if each.name not in _WORDING]
+    changed = {name: getattr(policy, name) for name in names if getattr(policy, name) != getattr(default, name)}
+    return {"name": policy.name, "delta": policy.delta, **changed}
