@@ -14,7 +14,9 @@ PASSAGES = [
 
 def answer(question, context):
     """Stands for a model that cites the wrong passage once, one that is not there, and forgets a mark."""
-    return "The Orrin dam is 212 m high [2]. It was finished in 1974 [7]. Its lake holds 90 million cubic metres of water."
+    return (
+        "The Orrin dam is 212 m high [2]. It was finished in 1974 [7]. Its lake holds 90 million cubic metres of water."
+    )
 
 
 def main():

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from guardrail import Verifier
 from guardrail.errors import ScoringError
-from guardrail.evaluation.evaluate import evaluate
-from guardrail.evaluation.metrics import Measurement
+from guardrail.evaluation.datasets.evaluating import evaluate
+from guardrail.evaluation.datasets.metrics import Measurement
 from guardrail.testing import FakeEntailment
 
 SUPPORTED = "The desk opens at ten."

@@ -17,10 +17,10 @@ from types import ModuleType
 from typing import Any
 
 from guardrail import GenerationTypeError, ScoringError
+from guardrail.evaluation.datasets.metrics import ItemInProgress, Measurement
 from guardrail.evaluation.frameworks import deepeval as deepeval_adapter
 from guardrail.evaluation.frameworks import ragas as ragas_adapter
 from guardrail.evaluation.judging import Judgement, JudgeVerdict
-from guardrail.evaluation.metrics import ItemInProgress, Measurement
 
 
 class SingleTurnParams(Enum):

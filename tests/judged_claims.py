@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from guardrail import EntailmentScore, Pair, Passage, Verifier
+from guardrail.evaluation.datasets.metrics import Item, ItemInProgress, Measurement, metric
 from guardrail.evaluation.judging import Judgement, JudgeVerdict
-from guardrail.evaluation.metrics import Item, ItemInProgress, Measurement, metric
 
 
 class Model:

@@ -17,9 +17,9 @@ from guardrail.cli.profiles import chosen_policy
 from guardrail.cli.progress import progress
 from guardrail.cli.quality_table import print_quality
 from guardrail.errors import InputError
-from guardrail.evaluation.quality import QualityReport, measure
-from guardrail.evaluation.replay import ReplayReport, ReplayRow, replay
-from guardrail.evaluation.simulated import Simulation
+from guardrail.evaluation.benchmarks.quality import QualityReport, measure
+from guardrail.evaluation.benchmarks.replay import ReplayReport, ReplayRow, replay
+from guardrail.evaluation.benchmarks.simulated import Simulation
 from guardrail.scoring.verifier import Verifier
 
 _ENDINGS = (".jsonl.gz", ".jsonl")

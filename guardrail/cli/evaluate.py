@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # numpy and rich are for those who evaluate, not for every co
     from rich.console import Console
     from rich.table import Table
 
-    from guardrail.evaluation.results import Evaluation, MetricSummary
+    from guardrail.evaluation.datasets.results import Evaluation, MetricSummary
 
 _DEFAULT_METRICS = "faithfulness,worst_delta_r,accepted"
 _DESCRIPTION = """\
@@ -81,7 +81,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _metric_lines() -> str:
-    from guardrail.evaluation.metrics import METRICS
+    from guardrail.evaluation.datasets.metrics import METRICS
 
     width = max(map(len, METRICS))
     return "\n".join(f"  {name:<{width}}  {said}" for name, said in METRICS.items())
@@ -97,7 +97,7 @@ def evaluate_command(arguments: argparse.Namespace) -> int:
         The exit status: 0, 1 if a metric has no score at all, 130 after an interrupt.
 
     Raises:
-        GuardrailError: As :func:`guardrail.evaluation.evaluate.evaluate`.
+        GuardrailError: As :func:`guardrail.evaluation.datasets.evaluating.evaluate`.
 
     Example:
         >>> from guardrail.cli import main
@@ -107,7 +107,7 @@ def evaluate_command(arguments: argparse.Namespace) -> int:
     from guardrail.cli import EXIT_INTERRUPTED, EXIT_OK, EXIT_REJECTED
     from guardrail.cli.console import open_console
     from guardrail.cli.progress import progress
-    from guardrail.evaluation.evaluate import evaluate
+    from guardrail.evaluation.datasets.evaluating import evaluate
     from guardrail.scoring.verifier import Verifier
 
     _check_table(arguments)
@@ -178,7 +178,7 @@ def _fields(given: list[str]) -> Mapping[str, str]:
 def _check_table(arguments: argparse.Namespace) -> None:
     if arguments.csv is None:
         return
-    from guardrail.evaluation.results_file import same_file
+    from guardrail.evaluation.datasets.results_file import same_file
 
     table = Path(arguments.csv)
     if table.absolute() == Path(arguments.out).absolute():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # numpy and rich are for those who look at a history, not for
 
     from guardrail.evaluation.alarms import Alarm
     from guardrail.evaluation.calibration.drift import DriftAlarm
-    from guardrail.evaluation.history import Bucket, History
+    from guardrail.evaluation.history.store import Bucket, History
 
 _DESCRIPTION = """\
 Show recorded scores over time, and whether they fell.
@@ -95,7 +95,7 @@ def history_command(arguments: argparse.Namespace) -> int:
     from guardrail.cli import EXIT_OK, EXIT_REJECTED
     from guardrail.cli.console import open_console
     from guardrail.evaluation.alarms import AlarmLevel
-    from guardrail.evaluation.history import History
+    from guardrail.evaluation.history.store import History
 
     with History(arguments.file, read_only=True) as history:
         rows = {name: _rows(history, name, arguments) for name in _metrics(history, arguments)}

@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from guardrail.cli.console import count, describe_judge
-from guardrail.evaluation.published import Published, published
-from guardrail.evaluation.quality import CascadeQuality, QualityReport, SetQuality
-from guardrail.evaluation.thresholds import BestThreshold
+from guardrail.evaluation.benchmarks.published import Published, published
+from guardrail.evaluation.benchmarks.quality import CascadeQuality, QualityReport, SetQuality
+from guardrail.evaluation.benchmarks.thresholds import BestThreshold
 
 _Cell = Callable[[Any], str]
 _Line = tuple[str, Mapping[str, Any], str]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from guardrail.context import as_passages
 from guardrail.errors import InputError
-from guardrail.evaluation.datasets import LabelledAnswer
+from guardrail.evaluation.labelled import LabelledAnswer
 from guardrail.scoring.checks import claim_checks
 from guardrail.scoring.claims import Preceding, needs_check
 from guardrail.scoring.evidence import EvidenceIndex

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from guardrail.errors import ConfigurationError, InputError
-from guardrail.evaluation.datasets import read_answers
+from guardrail.evaluation.labelled import read_answers
 from guardrail.training.answers import pairs_of
 from guardrail.training.pairs import TrainingPair, read_pairs
 
@@ -66,7 +66,7 @@ def read_training_data(paths: Sequence[Path], *, hold_out: float = 0.1, seed: in
 
     The first row of a file says what it holds: ``premise`` makes it pairs
     (:func:`~guardrail.training.pairs.read_pairs`), ``context`` makes it labelled answers
-    (:func:`~guardrail.evaluation.datasets.read_answers`), of which each claim becomes a pair
+    (:func:`~guardrail.evaluation.labelled.read_answers`), of which each claim becomes a pair
     (:func:`~guardrail.training.answers.pairs_of`).
 
     Args:

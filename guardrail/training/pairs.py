@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from guardrail.errors import InputError
-from guardrail.evaluation.datasets import numbered_lines
+from guardrail.evaluation.labelled import numbered_lines
 
 LABELS = ("contradiction", "entailment", "neutral")
 """Classes of the model, in the order of its outputs."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from guardrail.errors import InputError
-from guardrail.evaluation.datasets import LabelledAnswer, read_answers
+from guardrail.evaluation.labelled import LabelledAnswer, read_answers
 from guardrail.scoring.evidence import EvidenceIndex
 from guardrail.training.answers import pairs_of
 from guardrail.training.data import FileCount

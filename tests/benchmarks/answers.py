@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from guardrail.evaluation.datasets import LabelledAnswer, read_answers
+from guardrail.evaluation.labelled import LabelledAnswer, read_answers
 from tests.benchmarks.fit_policy import SHARED, TRAIN
 
 _HERITAGE = (

@@ -39,7 +39,7 @@ from guardrail.errors import CalibrationError
 from guardrail.evaluation.calibration.acceptance import Acceptance, AnswerSignals
 from guardrail.evaluation.calibration.conformal import binomial_interval
 from guardrail.evaluation.calibration.fitting import Fitted, Wanted, fit
-from guardrail.evaluation.datasets import LabelledAnswer
+from guardrail.evaluation.labelled import LabelledAnswer
 from guardrail.policy import Policy, as_policy
 from guardrail.scoring.entailment import default_entailment
 from guardrail.scoring.verifier import Verifier

@@ -13,7 +13,7 @@ from typing import Any
 
 import guardrail
 from guardrail.evaluation.calibration.acceptance import AnswerSignals, ClaimSignals, signals_of
-from guardrail.evaluation.datasets import LabelledAnswer, read_answers
+from guardrail.evaluation.labelled import LabelledAnswer, read_answers
 from guardrail.policy import AnswerDecision, Policy
 from guardrail.scoring.delta_r import WindowSignals
 from guardrail.scoring.entailment import default_entailment

@@ -15,8 +15,8 @@ import asyncio
 from collections import defaultdict
 from pathlib import Path
 
-from guardrail.evaluation.datasets import read_answers
-from guardrail.evaluation.quality import answer_score, vetoed
+from guardrail.evaluation.benchmarks.quality import answer_score, vetoed
+from guardrail.evaluation.labelled import read_answers
 from guardrail.policy import POLICIES
 from guardrail.scoring.verifier import Verifier
 

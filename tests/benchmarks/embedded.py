@@ -27,7 +27,7 @@ from typing import Any
 
 from guardrail import Guardrail
 from guardrail.context import as_passages
-from guardrail.evaluation.datasets import LabelledAnswer
+from guardrail.evaluation.labelled import LabelledAnswer
 from guardrail.policy import as_policy
 from guardrail.protocols import Pair
 from guardrail.scoring.claims import needs_check

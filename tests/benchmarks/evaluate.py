@@ -61,7 +61,7 @@ def _evaluate(path: Path, metrics: Sequence[str], results: Any) -> None:
     import resource
 
     from guardrail import Verifier
-    from guardrail.evaluation.evaluate import evaluate
+    from guardrail.evaluation.datasets.evaluating import evaluate
     from guardrail.testing import FakeEntailment
 
     if path.suffix == ".parquet":

@@ -24,9 +24,9 @@ from pathlib import Path
 import numpy as np
 
 from guardrail.context import as_passages
-from guardrail.evaluation.datasets import LabelledAnswer, read_answers
+from guardrail.evaluation.benchmarks.quality import answer_score
 from guardrail.evaluation.figures import Confusion, auroc
-from guardrail.evaluation.quality import answer_score
+from guardrail.evaluation.labelled import LabelledAnswer, read_answers
 from guardrail.protocols import Pair
 from guardrail.scoring.delta_r import WindowSignals, judge
 from guardrail.scoring.entailment.calibration import CONFIG_KEY, Calibration

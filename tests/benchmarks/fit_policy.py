@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from guardrail.context import as_passages
-from guardrail.evaluation.datasets import LabelledAnswer, read_answers
+from guardrail.evaluation.benchmarks.quality import answer_score
 from guardrail.evaluation.figures import Confusion, auroc
-from guardrail.evaluation.quality import answer_score
+from guardrail.evaluation.labelled import LabelledAnswer, read_answers
 from guardrail.scoring.delta_r import WindowSignals, judge
 from guardrail.scoring.evidence import EvidenceIndex
 from guardrail.scoring.verifier import Verifier

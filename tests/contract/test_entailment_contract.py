@@ -9,7 +9,7 @@ import math
 import pytest
 
 from guardrail.errors import ScoringError
-from guardrail.evaluation.cascade import Cascade
+from guardrail.evaluation.cascade.cascading import Cascade
 from guardrail.protocols import Entailment, Pair
 from guardrail.scoring.entailment import (
     CrossEncoderEntailment,

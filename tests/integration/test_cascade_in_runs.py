@@ -8,7 +8,7 @@ import pytest
 
 from guardrail import Guardrail, OutcomeStatus, Policy, Verifier
 from guardrail.cli.check import as_json
-from guardrail.evaluation.cascade import NOT_SUPPORTED, SUPPORTED, Cascade
+from guardrail.evaluation.cascade.cascading import NOT_SUPPORTED, SUPPORTED, Cascade
 from guardrail.evaluation.judging.judge import LLMJudge
 from guardrail.policy import BALANCED, STRICT
 from guardrail.testing import FakeEntailment, ScriptedGenerator

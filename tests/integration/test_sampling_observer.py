@@ -13,10 +13,10 @@ import pytest
 
 from guardrail import Guardrail, Policy, ScoringError, Verifier
 from guardrail.errors import ConfigurationError, GenerationError
-from guardrail.evaluation.history import History
-from guardrail.evaluation.measurement import Measurement
-from guardrail.evaluation.observer import OWN_METRICS, SamplingObserver, first_attempt_score, is_sampled
-from guardrail.evaluation.quality import NO_CLAIM
+from guardrail.evaluation.benchmarks.quality import NO_CLAIM
+from guardrail.evaluation.datasets.measurement import Measurement
+from guardrail.evaluation.history.observer import OWN_METRICS, SamplingObserver, first_attempt_score, is_sampled
+from guardrail.evaluation.history.store import History
 from guardrail.scope import run_scope
 from guardrail.telemetry import default_observers
 from guardrail.testing import FakeEntailment, ManualClock, ScriptedGenerator
@@ -311,8 +311,8 @@ async def test_it_stands_beside_the_default_observers(history, sampling):
 _EXIT = """
 import sys
 from guardrail import Guardrail
-from guardrail.evaluation.history import History
-from guardrail.evaluation.observer import SamplingObserver
+from guardrail.evaluation.history.store import History
+from guardrail.evaluation.history.observer import SamplingObserver
 
 sampling = SamplingObserver(History(sys.argv[1]), share=1.0)
 guard = Guardrail(observers=[sampling], entailment=lambda pairs: [1.0] * len(pairs))
@@ -354,9 +354,7 @@ def test_a_share_is_a_share_and_part_of_every_larger_one():
 
 
 def test_every_process_chooses_the_same():
-    code = (
-        "from guardrail.evaluation.observer import is_sampled; print([n for n in range(99) if is_sampled(str(n), .2)])"
-    )
+    code = "from guardrail.evaluation.history.observer import is_sampled; print([n for n in range(99) if is_sampled(str(n), .2)])"
     told = {
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}

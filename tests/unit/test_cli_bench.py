@@ -12,7 +12,7 @@ import pytest
 
 from guardrail import Verifier
 from guardrail.cli import main
-from guardrail.evaluation.replay import WEAKEST_FIRST
+from guardrail.evaluation.benchmarks.replay import WEAKEST_FIRST
 from guardrail.testing import FakeEntailment
 
 CONTEXT = "The desk opens at ten. Entry is free on Mondays."
@@ -164,7 +164,7 @@ def doubtful(tmp_path, monkeypatch):
         {"context": CONTEXT, "answer": "Entry is free on Mondays.", "label": 0},
     ]
     (tmp_path / "ragtruth_test.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    for module in ("guardrail.scoring.verifier", "guardrail.evaluation.cascade"):
+    for module in ("guardrail.scoring.verifier", "guardrail.evaluation.cascade.cascading"):
         monkeypatch.setattr(f"{module}.default_entailment", lambda: FakeEntailment(0.4))
     return tmp_path
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from guardrail.errors import InputError
-from guardrail.evaluation.datasets import read_answers
-from guardrail.evaluation.replay import replay
+from guardrail.evaluation.benchmarks.replay import replay
+from guardrail.evaluation.labelled import read_answers
 from guardrail.testing import FakeEntailment
 
 GOOD: dict[str, Any] = {"context": "Entry is free.", "answer": "Entry is free.", "label": 1}

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail.errors import InputError
+from guardrail.evaluation.benchmarks.quality import NO_CLAIM, QualityReport, answer_score, measure
+from guardrail.evaluation.benchmarks.simulated import Simulation
 from guardrail.evaluation.figures import auroc
-from guardrail.evaluation.quality import NO_CLAIM, QualityReport, answer_score, measure
-from guardrail.evaluation.simulated import Simulation
 from guardrail.policy import BALANCED
 from guardrail.scoring.verifier import Verifier
 from guardrail.testing import FakeEntailment

@@ -20,8 +20,8 @@ from typing import Any
 
 from guardrail.context import as_passages
 from guardrail.errors import JudgeError
-from guardrail.evaluation.datasets import LabelledAnswer
-from guardrail.evaluation.ranking import answer_score, vetoed
+from guardrail.evaluation.benchmarks.ranking import answer_score, vetoed
+from guardrail.evaluation.labelled import LabelledAnswer
 from guardrail.policy import AnswerDecision, Policy, decide_answer
 from guardrail.scoring.citations import read_marks
 from guardrail.scoring.delta_r import ROUNDING, WindowSignals, judge
@@ -128,7 +128,9 @@ class AnswerSignals:
         return decide_answer(policy.override(delta=delta), self.verdicts(delta, lexical_weight), self.state).accepted
 
     def score(self, policy: Policy, lexical_weight: float) -> float | None:
-        """Its :func:`~guardrail.evaluation.quality.answer_score`: where it stands in the order of being stopped.
+        """Where it stands in the order of being stopped.
+
+        See :func:`~guardrail.evaluation.benchmarks.quality.answer_score`.
 
         As in a live run, the claims behind the first one that fails do not count, if it ends the attempt.
 
@@ -138,8 +140,8 @@ class AnswerSignals:
 
         Returns:
             The score; ``None`` where a live run with this answer would have none either, see
-            :func:`~guardrail.evaluation.observer.first_attempt_score`: something in it cannot be checked, or the run
-            stops before anything is known to be wrong.
+            :func:`~guardrail.evaluation.history.observer.first_attempt_score`: something in it cannot be checked, or
+            the run stops before anything is known to be wrong.
         """
         if self.decided is not None and self.decided.reason in _UNKNOWN:
             return None

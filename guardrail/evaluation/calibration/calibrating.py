@@ -27,7 +27,7 @@ from guardrail.evaluation.calibration.conformal import binomial_interval
 from guardrail.evaluation.calibration.drift import distribution
 from guardrail.evaluation.calibration.fitting import Fitted, Wanted, fit, released, too_few
 from guardrail.evaluation.calibration.profile import Cost, CurvePoint, Data, Profile, Promise, Scores, model_identity
-from guardrail.evaluation.datasets import LabelledAnswer, read_answers
+from guardrail.evaluation.labelled import LabelledAnswer, read_answers
 from guardrail.policy import Policy, as_policy
 from guardrail.scoring.verifier import Verifier
 
@@ -57,7 +57,7 @@ def calibrate(
     written in :attr:`Profile.assumptions`, and why it holds in :mod:`~guardrail.evaluation.calibration.conformal`.
 
     Args:
-        answers: A file of labelled answers, see :func:`~guardrail.evaluation.datasets.read_answers`, or such answers.
+        answers: A file of labelled answers, see :func:`~guardrail.evaluation.labelled.read_answers`, or such answers.
         target_miss: α, the probability in (0, 1) with which a hallucinated answer may be accepted at most.
         confidence: ``None`` promises that on average over calibrations. A number in (0.5, 1) promises with this
             confidence that the miss rate of this calibration is at most ``target_miss``, which costs a smaller δ.

@@ -62,7 +62,8 @@ def drift_alarm(profile: Profile, scores: Iterable[float], *, min_n: int = LEAST
 
     Args:
         profile: The profile whose policy was live, with the same model.
-        scores: One per live answer, of its first attempt, as :func:`~guardrail.evaluation.quality.answer_score` gives
+        scores: One per live answer, of its first attempt, as
+            :func:`~guardrail.evaluation.benchmarks.quality.answer_score` gives
             it; a history records that as ``answer_score``.
         min_n: Fewer scores than this say nothing; at least 1.
 
@@ -75,7 +76,7 @@ def drift_alarm(profile: Profile, scores: Iterable[float], *, min_n: int = LEAST
 
     Example:
         >>> from guardrail.evaluation.calibration import calibrate
-        >>> from guardrail.evaluation.datasets import LabelledAnswer
+        >>> from guardrail.evaluation.labelled import LabelledAnswer
         >>> answers = [LabelledAnswer(id=str(n), question="", context=("The desk opens at ten.",),
         ...                           answer="The desk opens at ten.", grounded=n % 2 == 0) for n in range(100)]
         >>> profile = calibrate(answers, target_miss=0.1, entailment=lambda pairs: [0.9] * len(pairs))

@@ -27,8 +27,8 @@ from functools import cache
 from typing import Any
 
 from guardrail.errors import ConfigurationError, InputError
+from guardrail.evaluation.datasets.metrics import Metric
 from guardrail.evaluation.frameworks.measuring import Measured, MissingFrameworkError, Scored
-from guardrail.evaluation.metrics import Metric
 from guardrail.scoring.verifier import Verifier
 
 _DIGITS = 12  # 1 - 0.9 is 0.1 again, so that a score equal to the threshold passes
@@ -56,7 +56,8 @@ def _metric_class() -> type[Any]:
         the value, and its name says so. ``threshold`` applies to the score.
 
         Args:
-            metric: The name of a metric, see :func:`guardrail.evaluation.metrics.metric`; or a metric of your own.
+            metric: The name of a metric, see :func:`~guardrail.evaluation.datasets.metrics.metric`; or a metric of
+                your own.
             threshold: The smallest score that passes; with ``None`` nothing passes or fails.
             verifier: Checks the answers, with its policy; by default ``Verifier()``.
             judge: For the metric ``judge``.

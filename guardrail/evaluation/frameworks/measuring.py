@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from guardrail.errors import ConfigurationError, GuardrailError, InputError, ScoringError
-from guardrail.evaluation.items import Item
-from guardrail.evaluation.metrics import ItemInProgress, Measurement, Metric, as_judge, metric
+from guardrail.evaluation.datasets.items import Item
+from guardrail.evaluation.datasets.metrics import ItemInProgress, Measurement, Metric, as_judge, metric
 from guardrail.scoring.verifier import Verifier
 from guardrail.types import Passage
 
@@ -49,8 +49,8 @@ class Measured:
     """One metric and what it needs, ready to be asked about answers.
 
     Args:
-        wanted: The name of a metric (see :func:`guardrail.evaluation.metrics.metric`), or a metric of your own with
-            scores in [0, 1].
+        wanted: The name of a metric (see :func:`~guardrail.evaluation.datasets.metrics.metric`), or a metric of your
+            own with scores in [0, 1].
         verifier: Checks the answers.
         judge: For the metric ``judge``: see there.
 
@@ -140,7 +140,7 @@ def _own(wanted: Any) -> Metric:
     if isinstance(wanted, type) or not named or not isinstance(getattr(wanted, "higher_is_better", None), bool):
         raise ConfigurationError(
             f"metric must be the name of a metric, or have name, higher_is_better and measure: see "
-            f"guardrail.evaluation.metrics.Metric; not {type(wanted).__name__}"
+            f"guardrail.evaluation.datasets.metrics.Metric; not {type(wanted).__name__}"
         )
     chosen: Metric = wanted
     return chosen

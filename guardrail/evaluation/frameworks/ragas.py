@@ -28,8 +28,8 @@ from functools import cache
 from typing import Any
 
 from guardrail.errors import ConfigurationError
+from guardrail.evaluation.datasets.metrics import Metric
 from guardrail.evaluation.frameworks.measuring import Measured, MissingFrameworkError
-from guardrail.evaluation.metrics import Metric
 from guardrail.scoring.verifier import Verifier
 
 
@@ -58,7 +58,8 @@ def _metric_class() -> type[Any]:
         the mean, unless it is called with ``raise_exceptions=True``: look at the rows, not at the mean alone.
 
         Args:
-            metric: The name of a metric, see :func:`guardrail.evaluation.metrics.metric`; or a metric of your own.
+            metric: The name of a metric, see :func:`~guardrail.evaluation.datasets.metrics.metric`; or a metric of
+                your own.
             verifier: Checks the answers, with its policy; by default ``Verifier()``.
             judge: For the metric ``judge``.
             name: Of the column of results; by default ``guardrail_`` and the name of the metric.

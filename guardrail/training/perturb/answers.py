@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from guardrail.evaluation.datasets import LabelledAnswer
+from guardrail.evaluation.labelled import LabelledAnswer
 from guardrail.scoring.claims import Preceding, claim_of, needs_check
 from guardrail.text.segmenter import segment
 from guardrail.training.pairs import NOT_ENTAILMENT, TrainingPair

@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from guardrail.errors import ConfigurationError
-from guardrail.evaluation.background import Background
+from guardrail.evaluation.history.background import Background
 
 WAIT_S = 30.0
 
@@ -148,7 +148,7 @@ def test_a_child_has_a_thread_of_its_own_and_none_of_its_parents_work(work, back
 
 _EXIT = """
 import asyncio, sys
-from guardrail.evaluation.background import Background
+from guardrail.evaluation.history.background import Background
 
 async def work(what):
     if what == "for ever":

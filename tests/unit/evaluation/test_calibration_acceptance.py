@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from guardrail.evaluation.benchmarks.ranking import NO_CLAIM
 from guardrail.evaluation.calibration.acceptance import AnswerSignals, ClaimSignals, signals_of
-from guardrail.evaluation.datasets import LabelledAnswer
-from guardrail.evaluation.ranking import NO_CLAIM
+from guardrail.evaluation.labelled import LabelledAnswer
 from guardrail.policy import BALANCED, LENIENT, STRICT, decide_answer
 from guardrail.scoring.delta_r import ROUNDING, WindowSignals
 from guardrail.scoring.verifier import Verifier

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from guardrail.cli import main
+from guardrail.evaluation.benchmarks.replay import WEAKEST_FIRST
 from guardrail.evaluation.calibration import Profile
-from guardrail.evaluation.replay import WEAKEST_FIRST
 
 CONTEXT = "The desk opens at ten. Entry is free on Mondays."
 ANSWERS = (("The desk opens at ten.", 1), ("Elephants enjoy warm puddles.", 0), ("Hello!", 0))

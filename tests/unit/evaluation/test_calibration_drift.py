@@ -19,7 +19,7 @@ from guardrail.evaluation.calibration.drift import (
     distribution,
     exceedance,
 )
-from guardrail.evaluation.datasets import LabelledAnswer
+from guardrail.evaluation.labelled import LabelledAnswer
 from guardrail.testing import FakeEntailment
 
 

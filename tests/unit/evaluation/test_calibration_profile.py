@@ -13,7 +13,7 @@ import pytest
 from guardrail import CalibrationError, ConfigurationError, InputError, ScoringError, Verifier
 from guardrail.evaluation.calibration import Profile, acalibrate, calibrate
 from guardrail.evaluation.calibration.profile import model_identity
-from guardrail.evaluation.datasets import LabelledAnswer
+from guardrail.evaluation.labelled import LabelledAnswer
 from guardrail.policy import BALANCED, STRICT, Policy
 from guardrail.testing import FakeEntailment
 

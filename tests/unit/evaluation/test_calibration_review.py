@@ -26,9 +26,9 @@ from guardrail.evaluation.calibration.assumptions import assumptions
 from guardrail.evaluation.calibration.conformal import needed, rank
 from guardrail.evaluation.calibration.fitting import Wanted
 from guardrail.evaluation.calibration.profile import model_identity
-from guardrail.evaluation.cascade import Cascade
-from guardrail.evaluation.datasets import LabelledAnswer
-from guardrail.evaluation.observer import first_attempt_score
+from guardrail.evaluation.cascade.cascading import Cascade
+from guardrail.evaluation.history.observer import first_attempt_score
+from guardrail.evaluation.labelled import LabelledAnswer
 from guardrail.policy import BALANCED, LENIENT, STRICT, Policy
 from guardrail.scoring.delta_r import WindowSignals
 from guardrail.testing import FakeEntailment, ScriptedJudge

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from guardrail.errors import ConfigurationError, JudgeError, ScoringError
-from guardrail.evaluation.cascade import HIGH, LOW, NOT_SUPPORTED, SUPPORTED, Cascade
-from guardrail.evaluation.judge_budget import JudgeBudget
+from guardrail.evaluation.cascade.budget import JudgeBudget
+from guardrail.evaluation.cascade.cascading import HIGH, LOW, NOT_SUPPORTED, SUPPORTED, Cascade
 from guardrail.evaluation.judging.verdicts import Judgement, JudgeVerdict
 from guardrail.policy import POLICIES
 from guardrail.protocols import Entailment, Pair, SelectiveEntailment

@@ -13,7 +13,7 @@ import pytest
 from guardrail.cli import main
 from guardrail.cli.evaluate import load_object
 from guardrail.errors import ConfigurationError
-from guardrail.evaluation.metrics import METRICS
+from guardrail.evaluation.datasets.metrics import METRICS
 from tests.data_sets import save
 
 CONTEXT = "The desk opens at ten. Entry is free on Mondays."

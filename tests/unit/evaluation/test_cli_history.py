@@ -12,9 +12,9 @@ from guardrail import Verifier
 from guardrail.cli import main
 from guardrail.evaluation.alarms import LOW_IS_GOOD, AlarmLevel, metric_alarms
 from guardrail.evaluation.calibration import calibrate
-from guardrail.evaluation.datasets import LabelledAnswer
-from guardrail.evaluation.history import History, Record
-from guardrail.evaluation.metrics import METRICS, metric
+from guardrail.evaluation.datasets.metrics import METRICS, metric
+from guardrail.evaluation.history.store import History, Record
+from guardrail.evaluation.labelled import LabelledAnswer
 from guardrail.testing import FakeEntailment
 
 DAY = 86_400

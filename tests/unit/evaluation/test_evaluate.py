@@ -14,8 +14,8 @@ import pytest
 
 from guardrail import Verifier
 from guardrail.errors import ConfigurationError, InputError, ModelLoadError
-from guardrail.evaluation.evaluate import aevaluate, evaluate
-from guardrail.evaluation.metrics import Measurement
+from guardrail.evaluation.datasets.evaluating import aevaluate, evaluate
+from guardrail.evaluation.datasets.metrics import Measurement
 from guardrail.scoring.entailment import OnnxEntailment
 from guardrail.testing import FakeEntailment, ScriptedJudge
 from tests.data_sets import METRICS, ROWS, SUPPORTED, Counting, fake, lines, run_all, save

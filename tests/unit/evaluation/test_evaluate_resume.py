@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from guardrail import Policy, Verifier
 from guardrail.errors import ConfigurationError, InputError
-from guardrail.evaluation.evaluate import aevaluate, evaluate
-from guardrail.evaluation.metrics import Measurement
+from guardrail.evaluation.datasets.evaluating import aevaluate, evaluate
+from guardrail.evaluation.datasets.metrics import Measurement
 from guardrail.scoring.entailment import LexicalEntailment
 from guardrail.testing import FakeEntailment
 from tests.data_sets import METRICS, ROWS, Counting, fake, lines, run_all, save

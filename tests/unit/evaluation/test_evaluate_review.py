@@ -12,12 +12,12 @@ import pytest
 from guardrail import Verifier
 from guardrail.cli import main
 from guardrail.errors import ConfigurationError, InputError
-from guardrail.evaluation.cascade import Cascade
-from guardrail.evaluation.evaluate import aevaluate, evaluate
-from guardrail.evaluation.items import Items
-from guardrail.evaluation.metrics import Measurement
-from guardrail.evaluation.results import read_evaluation
-from guardrail.evaluation.results_file import ResultsFile
+from guardrail.evaluation.cascade.cascading import Cascade
+from guardrail.evaluation.datasets.evaluating import aevaluate, evaluate
+from guardrail.evaluation.datasets.items import Items
+from guardrail.evaluation.datasets.metrics import Measurement
+from guardrail.evaluation.datasets.results import read_evaluation
+from guardrail.evaluation.datasets.results_file import ResultsFile
 from guardrail.testing import FakeEntailment, ScriptedJudge
 from tests.data_sets import METRICS, ROWS, SUPPORTED, Counting, fake, lines, run_all, save
 

@@ -9,10 +9,10 @@ import pytest
 
 from guardrail import Passage, Policy, Verifier
 from guardrail.errors import ConfigurationError, JudgeError, ModelLoadError, ScoringError
-from guardrail.evaluation.cascade import Cascade
-from guardrail.evaluation.evaluate import evaluate
-from guardrail.evaluation.measurement import ItemInProgress, Measurement
-from guardrail.evaluation.metrics import METRICS, Item, as_judge, metric
+from guardrail.evaluation.cascade.cascading import Cascade
+from guardrail.evaluation.datasets.evaluating import evaluate
+from guardrail.evaluation.datasets.measurement import ItemInProgress, Measurement
+from guardrail.evaluation.datasets.metrics import METRICS, Item, as_judge, metric
 from guardrail.scope import run_scope
 from guardrail.scoring.entailment.onnx import OnnxEntailment, embedded_model_dir
 from guardrail.testing import FakeEntailment, ScriptedJudge

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from guardrail import ConfigurationError, InputError, Passage, ScoringError, Verifier
+from guardrail.evaluation.datasets.metrics import METRICS, Measurement
 from guardrail.evaluation.frameworks import deepeval, ragas
 from guardrail.evaluation.frameworks.measuring import Measured, MissingFrameworkError
-from guardrail.evaluation.metrics import METRICS, Measurement
 from tests.framework_stand_ins import (
     PASSAGES,
     RIGHT,

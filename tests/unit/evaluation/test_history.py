@@ -11,8 +11,8 @@ import threading
 import pytest
 
 from guardrail.errors import GuardrailError, HistoryError
-from guardrail.evaluation import history_file
-from guardrail.evaluation.history import History, Record
+from guardrail.evaluation.history import file as history_file
+from guardrail.evaluation.history.store import History, Record
 
 SECRET = "the patient takes aspirin"
 

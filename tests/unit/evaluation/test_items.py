@@ -10,8 +10,8 @@ import threading
 import pytest
 
 from guardrail.errors import ConfigurationError, InputError, MissingExtraError
-from guardrail.evaluation.items import Items
-from guardrail.evaluation.items.rows import read_rows
+from guardrail.evaluation.datasets.items import Items
+from guardrail.evaluation.datasets.items.rows import read_rows
 
 ROWS = [
     {

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrail.errors import ConfigurationError, InputError
-from guardrail.evaluation.items import Items
-from guardrail.evaluation.items.answers import AnswerIndex
-from guardrail.evaluation.items.fields import FieldNames
+from guardrail.evaluation.datasets.items import Items
+from guardrail.evaluation.datasets.items.answers import AnswerIndex
+from guardrail.evaluation.datasets.items.fields import FieldNames
 from tests.data_sets import ROWS, run_all, save
 
 

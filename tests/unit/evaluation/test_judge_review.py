@@ -12,11 +12,11 @@ import threading
 import pytest
 
 from guardrail.errors import ConfigurationError
-from guardrail.evaluation.cascade import Cascade
+from guardrail.evaluation.cascade.cascading import Cascade
+from guardrail.evaluation.cascade.deadline import judge_in_time
 from guardrail.evaluation.judging import Judgement, JudgeVerdict, LLMJudge
 from guardrail.evaluation.judging.calls import CallFault, ModelCalls
 from guardrail.evaluation.judging.prompts import judge_prompt
-from guardrail.evaluation.judging_in_time import judge_in_time
 from guardrail.protocols import Pair
 from guardrail.scoring.entailment.shared_cache import SharedCache
 from guardrail.scoring.verifier import Verifier

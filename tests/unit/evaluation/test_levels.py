@@ -8,7 +8,7 @@ import pytest
 
 from guardrail import Passage, ScoringError, VerdictLabel, Verifier
 from guardrail.errors import InputError
-from guardrail.evaluation.levels import Contradiction, contradiction_level, levels
+from guardrail.evaluation.contradiction import Contradiction, contradiction_level, levels
 from guardrail.testing import FakeEntailment
 from guardrail.types import EntailmentScore
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from guardrail import ConfigurationError, ScoringError
+from guardrail.evaluation.datasets.metrics import Measurement
 from guardrail.evaluation.frameworks import ragas
-from guardrail.evaluation.metrics import Measurement
 from tests.framework_stand_ins import (
     PASSAGES,
     RIGHT,

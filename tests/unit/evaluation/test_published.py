@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrail.evaluation.published import _SETS, published
+from guardrail.evaluation.benchmarks.published import _SETS, published
 
 EVAL = Path(__file__).resolve().parents[4] / "shared" / "data" / "eval"
 ALL = [(name, other) for name, others in _SETS.items() for other in others]

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from guardrail.errors import InputError, MissingExtraError
-from guardrail.evaluation import results
-from guardrail.evaluation.evaluate import evaluate
-from guardrail.evaluation.results import mean_interval, read_evaluation
+from guardrail.evaluation.datasets import results
+from guardrail.evaluation.datasets.evaluating import evaluate
+from guardrail.evaluation.datasets.results import mean_interval, read_evaluation
 from tests.data_sets import METRICS, ROWS, fake, save
 
 HEADER = {

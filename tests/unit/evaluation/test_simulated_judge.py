@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from guardrail.errors import ConfigurationError
-from guardrail.evaluation.datasets import LabelledAnswer
+from guardrail.evaluation.benchmarks.simulated import LabelledJudge, Simulation, unsupported_claims
 from guardrail.evaluation.judging.verdicts import Judge, JudgeVerdict
-from guardrail.evaluation.simulated import LabelledJudge, Simulation, unsupported_claims
+from guardrail.evaluation.labelled import LabelledAnswer
 from guardrail.policy import BALANCED
 from guardrail.protocols import Pair
 from guardrail.scoring.verifier import Verifier

@@ -14,11 +14,11 @@ import pytest
 
 from guardrail import Guardrail, Pair, Passage, VerdictLabel, Verifier
 from guardrail.evaluation.alarms import AlarmLevel, alarm
-from guardrail.evaluation.cascade import Cascade
-from guardrail.evaluation.history import History
+from guardrail.evaluation.cascade.cascading import Cascade
+from guardrail.evaluation.contradiction import Contradiction, levels
+from guardrail.evaluation.history.observer import SamplingObserver
+from guardrail.evaluation.history.store import History
 from guardrail.evaluation.judging import JudgeVerdict
-from guardrail.evaluation.levels import Contradiction, levels
-from guardrail.evaluation.observer import SamplingObserver
 from guardrail.evaluation.summary import summarise
 from guardrail.scoring.faithfulness import faithfulness
 from tests.judged_claims import Model, Scripted, measured

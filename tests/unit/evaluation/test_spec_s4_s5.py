@@ -10,7 +10,7 @@ import pytest
 
 from guardrail import EntailmentScore, Pair, Passage, ScoringError, VerdictLabel, Verifier
 from guardrail.evaluation.citations import CitedClaim, citation_quality
-from guardrail.evaluation.evaluate import evaluate
+from guardrail.evaluation.datasets.evaluating import evaluate
 from guardrail.evaluation.judging import Judgement, JudgeVerdict, LLMDecomposer, LLMJudge, judge_answer
 from guardrail.types import CitationStatus
 from tests.judged_claims import Model, Scripted, measured

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guardrail.evaluation.benchmarks.thresholds import best_threshold
 from guardrail.evaluation.figures import Confusion
-from guardrail.evaluation.thresholds import best_threshold
 
 ITEMS = st.lists(st.tuples(st.sampled_from([-1.0, 0.0, 0.1, 0.5, 0.9, 2.5]), st.booleans()), max_size=12)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail.evaluation.datasets import LabelledAnswer
+from guardrail.evaluation.labelled import LabelledAnswer
 from guardrail.training.perturb import edited_pairs
 
 CONTEXT = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from guardrail.errors import InputError
-from guardrail.evaluation.datasets import LabelledAnswer
+from guardrail.evaluation.labelled import LabelledAnswer
 from guardrail.training.answers import pairs_of
 
 CONTEXT = ("The mill was sold in 1932. It burned down in 1950. Anna Rossi built it again in 1955.",)

@@ -15,8 +15,8 @@ from typing import Any
 
 from guardrail.context import as_passages
 from guardrail.errors import ConfigurationError, InputError
-from guardrail.evaluation.items.item import Item
-from guardrail.evaluation.items.rows import Row
+from guardrail.evaluation.datasets.items.item import Item
+from guardrail.evaluation.datasets.items.rows import Row
 from guardrail.text.surrogates import repair_surrogates
 from guardrail.types import Passage
 

@@ -13,12 +13,12 @@ from types import MappingProxyType, TracebackType
 from typing import Self
 
 from guardrail.errors import ConfigurationError, GuardrailError
-from guardrail.evaluation.background import Background
-from guardrail.evaluation.history import History, Record
-from guardrail.evaluation.items import Item
-from guardrail.evaluation.measurement import ItemInProgress
-from guardrail.evaluation.metrics import Metric, metric
-from guardrail.evaluation.quality import answer_score, vetoed
+from guardrail.evaluation.benchmarks.quality import answer_score, vetoed
+from guardrail.evaluation.datasets.items import Item
+from guardrail.evaluation.datasets.measurement import ItemInProgress
+from guardrail.evaluation.datasets.metrics import Metric, metric
+from guardrail.evaluation.history.background import Background
+from guardrail.evaluation.history.store import History, Record
 from guardrail.events import Event, RunEnded
 from guardrail.policy import POLICIES
 from guardrail.protocols import Clock, RunObserver
@@ -68,7 +68,7 @@ class SamplingObserver:
     records, from what the guard found out anyway:
 
     * ``answer_score``: how near the first attempt was to being stopped, see
-      :func:`guardrail.evaluation.quality.answer_score`; low is good;
+      :func:`guardrail.evaluation.benchmarks.quality.answer_score`; low is good;
     * ``accepted`` and ``refused``: 0 or 1, unless the run ended in an error or its reader left;
     * ``attempts``: how many there were.
 
@@ -80,7 +80,7 @@ class SamplingObserver:
     Args:
         history: Where the scores go; it stays open when the observer is closed.
         share: Which share of the runs, in [0, 1].
-        metrics: What to measure: names, see :data:`guardrail.evaluation.metrics.METRICS`, or metrics.
+        metrics: What to measure: names, see :data:`guardrail.evaluation.datasets.metrics.METRICS`, or metrics.
         verifier: Checks answers for ``metrics``; best one with the policy and model of the guard. By default one with
             the policy "balanced".
         max_waiting: How many runs may wait for the thread.
@@ -318,7 +318,7 @@ def first_attempt_score(attempt: Attempt, delta: float | None) -> float | None:
             which is all there is with a calibrated model.
 
     Returns:
-        See :func:`guardrail.evaluation.quality.answer_score`; ``None`` if that is not known: something could not be
+        See :func:`guardrail.evaluation.benchmarks.quality.answer_score`; ``None`` if that is not known: something could not be
         checked, or the attempt broke off before anything was wrong with it.
     """
     if not attempt.complete and attempt.reason != _STOPPED:

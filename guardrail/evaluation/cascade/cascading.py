@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from guardrail.errors import ConfigurationError, JudgeError
-from guardrail.evaluation.judge_budget import JudgeBudget
+from guardrail.evaluation.cascade.budget import JudgeBudget
+from guardrail.evaluation.cascade.deadline import judge_in_time
 from guardrail.evaluation.judging.verdicts import Judge, Judgement, JudgeVerdict
-from guardrail.evaluation.judging_in_time import judge_in_time
 from guardrail.protocols import Pair
 from guardrail.scope import run_scope
 from guardrail.scoring.asking import ask_model

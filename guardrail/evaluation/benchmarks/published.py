@@ -20,8 +20,8 @@ class Published:
     Attributes:
         system: The system.
         figures: Shares in [0, 1] by name; ``f1``, ``precision``, ``recall``, ``balanced_accuracy`` and ``auroc`` are
-            those of :class:`~guardrail.evaluation.quality.QualityRow`, for hallucinated answers; other names say what
-            they are.
+            those of :class:`~guardrail.evaluation.benchmarks.quality.QualityRow`, for hallucinated answers; other
+            names say what they are.
         task: The part of the set that they are for; empty for the whole.
         f1_by_task: F1 per part of the set.
         source: Paper or repository.

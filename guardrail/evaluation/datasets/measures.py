@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from guardrail.context import as_passages
 from guardrail.errors import JudgeError
-from guardrail.evaluation.items import Item
-from guardrail.evaluation.measurement import ItemInProgress, Measurement
+from guardrail.evaluation.datasets.items import Item
+from guardrail.evaluation.datasets.measurement import ItemInProgress, Measurement
 from guardrail.policy import REFERENCE
 from guardrail.scoring.rouge import reference_tokens, rouge_l_f1
 from guardrail.scoring.verifier import Verifier
@@ -90,7 +90,7 @@ def _share_of(found: Verification, label: VerdictLabel) -> Measurement:
 
 async def contradiction(item: ItemInProgress) -> Measurement:
     """S3: the share of the claims that some or all passages contradict."""
-    from guardrail.evaluation.levels import Contradiction, levels
+    from guardrail.evaluation.contradiction import Contradiction, levels
 
     error = _error(await item.verification())
     if error:

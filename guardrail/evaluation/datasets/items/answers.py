@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from guardrail.errors import InputError
-from guardrail.evaluation.items.fields import FieldNames, answer_of, id_of
-from guardrail.evaluation.items.rows import read_rows
+from guardrail.evaluation.datasets.items.fields import FieldNames, answer_of, id_of
+from guardrail.evaluation.datasets.items.rows import read_rows
 
 
 class AnswerIndex:

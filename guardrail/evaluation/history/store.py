@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from guardrail.evaluation.history_file import DEFAULT_BUSY_TIMEOUT_S, HistoryFile
+from guardrail.evaluation.history.file import DEFAULT_BUSY_TIMEOUT_S, HistoryFile
 from guardrail.evaluation.summary import Summary, finite, summarise
 
 _LONGEST_NAME = 200

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from guardrail.errors import InputError, MissingExtraError
+from guardrail.evaluation.datasets.results_file import read_lines
 from guardrail.evaluation.figures import Interval, auroc
-from guardrail.evaluation.results_file import read_lines
 from guardrail.evaluation.summary import Summary, summarise
 
 RESAMPLES = 1000
@@ -157,7 +157,7 @@ def read_evaluation(path: Path) -> Evaluation:
     Of an item only its scores and its label are kept in memory.
 
     Args:
-        path: What :func:`guardrail.evaluation.evaluate.evaluate` has written.
+        path: What :func:`guardrail.evaluation.datasets.evaluating.evaluate` has written.
 
     Raises:
         InputError: If the file cannot be read, or is not the result of an evaluation.

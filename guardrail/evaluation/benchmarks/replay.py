@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from guardrail.errors import InputError
-from guardrail.evaluation.datasets import LabelledAnswer, read_answers
+from guardrail.evaluation.labelled import LabelledAnswer, read_answers
 from guardrail.guard import Guardrail
 from guardrail.policy import Policy
 from guardrail.types import Outcome
@@ -98,7 +98,7 @@ def replay(
     """Replay a file of labelled answers.
 
     Args:
-        path: See :func:`guardrail.evaluation.datasets.read_answers`; ``detail`` needs ``source_id`` and ``model``.
+        path: See :func:`guardrail.evaluation.labelled.read_answers`; ``detail`` needs ``source_id`` and ``model``.
         policy: The policy.
         limit: Use only the first prompts.
         entailment: As for :class:`~guardrail.guard.Guardrail`.

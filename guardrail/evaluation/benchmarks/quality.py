@@ -9,7 +9,8 @@ an answer is *flagged* if it ranks above the scorer's ``detection_delta``, which
 scorer without one flags what the policy stops. ``best`` says what the threshold that is best on the set itself would
 have given: an upper bound, chosen with the labels in sight.
 
-A :class:`~guardrail.evaluation.simulated.Simulation` adds what a cascade would do whose judge knows the labels.
+A :class:`~guardrail.evaluation.benchmarks.simulated.Simulation` adds what a cascade would do whose judge knows the
+labels.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 from guardrail.errors import InputError, ScoringError
-from guardrail.evaluation.datasets import LabelledAnswer, read_answers
+from guardrail.evaluation.benchmarks.published import Published, published
+from guardrail.evaluation.benchmarks.ranking import NO_CLAIM, answer_score, ranked_claims, vetoed
+from guardrail.evaluation.benchmarks.simulated import Simulation
+from guardrail.evaluation.benchmarks.thresholds import BestThreshold, best_threshold
 from guardrail.evaluation.figures import Confusion, Interval, auroc, bootstrap
-from guardrail.evaluation.published import Published, published
-from guardrail.evaluation.ranking import NO_CLAIM, answer_score, ranked_claims, vetoed
-from guardrail.evaluation.simulated import Simulation
-from guardrail.evaluation.thresholds import BestThreshold, best_threshold
+from guardrail.evaluation.labelled import LabelledAnswer, read_answers
 from guardrail.scoring.verifier import Verifier
 from guardrail.types import Verification
 
@@ -62,7 +63,7 @@ class QualityRow:
         false_refusals: Share of the grounded answers that it does not: ``1 - grounded_released``.
         hallucinated_stopped: Share of the hallucinated answers that it does not.
         best: The same figures at the threshold that is best on these answers themselves; see
-            :class:`~guardrail.evaluation.thresholds.BestThreshold`.
+            :class:`~guardrail.evaluation.benchmarks.thresholds.BestThreshold`.
         without_claim: How many of the answers have nothing that is checked; they rank lowest.
         ms_per_claim: Wall time per claim in milliseconds, with segmenting the answer and indexing its context; ``None``
             for a simulated cascade, of which it would say nothing.
@@ -193,7 +194,7 @@ def measure(
     score, decision and label stay in memory.
 
     Args:
-        path: See :func:`guardrail.evaluation.datasets.read_answers`.
+        path: See :func:`guardrail.evaluation.labelled.read_answers`.
         verifier: The verifier, with its policy.
         limit: Use only the first answers.
         progress: Called with (answers done, answers in all).

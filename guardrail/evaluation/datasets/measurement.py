@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from guardrail.errors import ScoringError
-from guardrail.evaluation.items import Item
+from guardrail.evaluation.datasets.items import Item
 from guardrail.evaluation.summary import finite
 from guardrail.scope import run_scope
 from guardrail.scoring.verifier import Verifier

@@ -28,10 +28,10 @@ from typing import Any
 
 from guardrail.context import as_passages
 from guardrail.errors import ConfigurationError
-from guardrail.evaluation.cascade import Cascade
-from guardrail.evaluation.datasets import LabelledAnswer
+from guardrail.evaluation.benchmarks.ranking import vetoed
+from guardrail.evaluation.cascade.cascading import Cascade
 from guardrail.evaluation.judging.verdicts import Judgement, JudgeVerdict
-from guardrail.evaluation.ranking import vetoed
+from guardrail.evaluation.labelled import LabelledAnswer
 from guardrail.policy import Policy, as_policy
 from guardrail.protocols import Pair
 from guardrail.scoring.checks import claim_checks

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from guardrail.errors import ConfigurationError, ModelLoadError, ScoringError
-from guardrail.evaluation import measures
-from guardrail.evaluation.items import Item
-from guardrail.evaluation.measurement import ItemInProgress, Measurement
+from guardrail.evaluation.datasets import measures
+from guardrail.evaluation.datasets.items import Item
+from guardrail.evaluation.datasets.measurement import ItemInProgress, Measurement
 from guardrail.scoring.verifier import Verifier
 
 __all__ = ["METRICS", "Item", "ItemInProgress", "Measurement", "Metric", "as_judge", "metric"]

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from guardrail.errors import ConfigurationError, InputError
-from guardrail.evaluation.items.answers import AnswerIndex
-from guardrail.evaluation.items.fields import FieldNames, item_of
-from guardrail.evaluation.items.item import Item
-from guardrail.evaluation.items.rows import check_ending, is_data_file, read_rows
+from guardrail.evaluation.datasets.items.answers import AnswerIndex
+from guardrail.evaluation.datasets.items.fields import FieldNames, item_of
+from guardrail.evaluation.datasets.items.item import Item
+from guardrail.evaluation.datasets.items.rows import check_ending, is_data_file, read_rows
 
 _CHUNK_BYTES = 1 << 20
 
@@ -44,7 +44,7 @@ class Items:
         path: A ``.jsonl``, ``.jsonl.gz``, ``.csv``, ``.csv.gz`` or ``.parquet`` file.
         answers: Name of the field with the answers, or a second file with ``id`` and answer per row; by default
             whichever of ``answer``, ``response``, ``claim`` and ``actual_output`` a row has.
-        fields: Names of other fields, by part of an item; see :data:`guardrail.evaluation.items.FIELDS`.
+        fields: Names of other fields, by part of an item; see :data:`guardrail.evaluation.datasets.items.FIELDS`.
         limit: Take only the first items.
 
     Raises:

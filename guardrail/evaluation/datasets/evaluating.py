@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 
 from guardrail._version import __version__
 from guardrail.errors import ConfigurationError, InputError, ModelLoadError
-from guardrail.evaluation.items import Item, Items
-from guardrail.evaluation.items.source import Survey
-from guardrail.evaluation.measurement import ItemInProgress, Measurement
-from guardrail.evaluation.metrics import Metric, metric
-from guardrail.evaluation.results import TEXT_COLUMNS, Evaluation, metric_columns, read_evaluation
-from guardrail.evaluation.results_file import ResultsFile, encode, encode_header, same_file
-from guardrail.evaluation.steady import steady
+from guardrail.evaluation.datasets.items import Item, Items
+from guardrail.evaluation.datasets.items.source import Survey
+from guardrail.evaluation.datasets.measurement import ItemInProgress, Measurement
+from guardrail.evaluation.datasets.metrics import Metric, metric
+from guardrail.evaluation.datasets.results import TEXT_COLUMNS, Evaluation, metric_columns, read_evaluation
+from guardrail.evaluation.datasets.results_file import ResultsFile, encode, encode_header, same_file
+from guardrail.evaluation.datasets.steady import steady
 from guardrail.policy import Policy
 from guardrail.scoring.verifier import Verifier
 
@@ -53,8 +53,8 @@ def evaluate(
     The results go to ``out``, one JSON line per item in the order of the data set, as soon as they are there. After an
     interrupt, or the death of the process, the same call goes on after the last line, and the file is in the end the
     same, byte for byte, as that of one run without an interrupt, as long as metrics and judge are deterministic; a
-    model of this process is given one pair at a time for that (see :func:`guardrail.evaluation.steady.steady`). Only a
-    few items are in memory at a time.
+    model of this process is given one pair at a time for that (see
+    :func:`~guardrail.evaluation.datasets.steady.steady`). Only a few items are in memory at a time.
 
     Results of another evaluation are refused: of other files, fields, metrics, policy or model. Metrics, judges and
     models of yours are known by their names, and by ``settings`` and ``fingerprint()`` if they have them; use
@@ -64,12 +64,13 @@ def evaluate(
         path: The data set: ``.jsonl``, ``.jsonl.gz``, ``.csv``, ``.csv.gz`` or ``.parquet``. Each row has a context (a
             text, or a list of texts or of objects with ``id`` and ``text``) and an answer, and may have ``id``,
             ``question`` and ``label`` (1 = fully supported, 0 = not).
-        metrics: Metrics, or names of those in :data:`guardrail.evaluation.metrics.METRICS`.
+        metrics: Metrics, or names of those in :data:`guardrail.evaluation.datasets.metrics.METRICS`.
         out: Where the results go.
         verifier: Checks the answers; by default with policy ``balanced`` and the embedded model.
-        judge: For the metric ``judge``; see :func:`guardrail.evaluation.metrics.metric`.
+        judge: For the metric ``judge``; see :func:`guardrail.evaluation.datasets.metrics.metric`.
         answers: Name of the field with the answers, or a second file with ``id`` and answer per row.
-        fields: Names of other fields, such as ``{"context": "docs"}``; see :data:`guardrail.evaluation.items.FIELDS`.
+        fields: Names of other fields, such as ``{"context": "docs"}``; see
+            :data:`~guardrail.evaluation.datasets.items.FIELDS`.
         limit: Take only the first items. The same call with a higher limit goes on after them.
         concurrency: How many items are measured at the same time.
         with_text: Whether to write question and answer into the results too.

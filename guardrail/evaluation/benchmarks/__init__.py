@@ -1,0 +1,1 @@
+"""The guard measured on answers that people have labelled, beside what others have published."""

@@ -1,0 +1,1 @@
+"""Data sets measured item by item: read, measured, resumed, summed up."""
