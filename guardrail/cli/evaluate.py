@@ -35,6 +35,11 @@ Other names are given with --field, such as --field context=docs. An empty cell 
 The results go to OUT, one JSON line per item, as soon as they are there. Run the same command again to go on after an
 interrupt, or with a higher --limit: the results are the same as those of one run.
 
+With --retry-errors, items with an error that another try can change (the judge could not be reached, scoring failed, a
+metric raised an exception) are measured again, and all others are copied. No answer, no context, nothing to check, or a
+judge's reply that is no verdict are no such errors. OUT is replaced when all is done; an interrupted retry goes on from
+OUT.retry with the same command.
+
 metrics:
 {metrics}
 
@@ -73,7 +78,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--concurrency", type=positive, default=4, metavar="N", help="items at a time (default: 4)")
     parser.add_argument("--with-text", action="store_true", help="write questions and answers into OUT too")
-    parser.add_argument("--restart", action="store_true", help="begin again although OUT has results")
+    again = parser.add_mutually_exclusive_group()
+    again.add_argument("--restart", action="store_true", help="begin again although OUT has results")
+    again.add_argument(
+        "--retry-errors", action="store_true", help="measure again what has an error that another try can change"
+    )
     parser.add_argument("--csv", metavar="FILE", help="also write the items as a table")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--no-color", action="store_true", help="no colours (as with NO_COLOR in the environment)")
@@ -128,11 +137,14 @@ def evaluate_command(arguments: argparse.Namespace) -> int:
                 concurrency=arguments.concurrency,
                 with_text=arguments.with_text,
                 restart=arguments.restart,
+                retry_errors=arguments.retry_errors,
                 progress=counted,
             )
     except KeyboardInterrupt:
         print(counted.words(arguments), file=sys.stderr)
         return EXIT_INTERRUPTED
+    if arguments.retry_errors:
+        print(_retried(found), file=sys.stderr)
     if arguments.csv is not None:
         found.to_csv(Path(arguments.csv))
     if arguments.json:
@@ -159,10 +171,16 @@ class _Counted:
             return "guardrail: interrupted before the first item"
         done, total = self._last
         again = "without --restart" if arguments.restart else "again"
-        return (
-            f"guardrail: interrupted after {done} of {total} items, which are in {shlex.quote(arguments.out)}; "
-            f"run the same command {again} to go on"
-        )
+        where = "" if arguments.retry_errors else f", which are in {shlex.quote(arguments.out)}"
+        return f"guardrail: interrupted after {done} of {total} items{where}; run the same command {again} to go on"
+
+
+def _retried(found: Evaluation) -> str:
+    from guardrail.cli.console import count
+
+    if not found.retried:
+        return "guardrail: no item had an error that another try can change; nothing was measured again"
+    return f"guardrail: measured {count(found.retried, 'item')} again"
 
 
 def _fields(given: list[str]) -> Mapping[str, str]:
@@ -222,6 +240,7 @@ def _print(console: Console, found: Evaluation) -> None:
     from rich.text import Text
 
     from guardrail.cli.console import MAX_WIDTH, count, describe_judge
+    from guardrail.evaluation.datasets.retrying import FINAL
 
     table = _table(found, left_out=())
     if console.measure(table, options=console.options.update(width=MAX_WIDTH)).maximum > console.width:
@@ -233,6 +252,8 @@ def _print(console: Console, found: Evaluation) -> None:
             reasons = ", ".join(f"{reason} {number}" for reason, number in summary.errors.items())
             line = f"{name}: {count(sum(summary.errors.values()), 'item')} without a score ({reasons})"
             console.print(Text(line, style="yellow"))
+    if not FINAL.issuperset(found.errors):
+        console.print(Text("some of these errors may be gone with another try: --retry-errors", style="yellow"))
     ranked = [summary for summary in found.metrics.values() if summary.auroc is not None]
     if any(summary.labelled < summary.n for summary in ranked):
         labelled = max(summary.labelled for summary in ranked)

@@ -57,7 +57,6 @@ def scored_windows(
     asked: Container[int],
     scores: Iterator[EntailmentScore],
     missing_log_odds: float | None,
-    novelty_log_odds: float,
 ) -> Iterator[WindowSignals]:
     """The windows of a claim with N.
 
@@ -66,11 +65,10 @@ def scored_windows(
         asked: Positions of the windows that the model was asked about; the others take N from the joined evidence.
         scores: What it said, in their order.
         missing_log_odds: What the model declares; see :func:`~guardrail.scoring.delta_r.capped`.
-        novelty_log_odds: The same.
     """
     joined = 0.0
     for at, own in enumerate(compared):
-        told = replace(own, missing_log_odds=missing_log_odds, novelty_log_odds=novelty_log_odds)
+        told = replace(own, missing_log_odds=missing_log_odds)
         if at not in asked:
             yield replace(told, entailment=joined)
             continue

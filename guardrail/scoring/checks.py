@@ -23,7 +23,6 @@ _REVERSALS = (ClashKind.ANTONYM, ClashKind.NEGATION, ClashKind.MODALITY)
 _CONTEXT_CHARS = 300
 _ANSWER_WORDS = 3
 _TELLING_SENTENCES = 3  # a context of fewer may leave out the name of what it speaks of
-_SHORT_WORD = 3  # letters of a word that says little
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +34,6 @@ class ClaimCheck:
         labelled: The claim under the label of its list ("Prohibited: knives"); empty if there is none.
         windows: The joined best evidence first.
         strangers: Proper names in it that stand in no passage.
-        new_words: Its longer words that stand in no passage; empty beside a few sentences, and beside records, which
-            are put into our own words.
-        long_words: How many longer words it has.
         all_is_known: Whether the context is long enough to name what it speaks of.
     """
 
@@ -45,8 +41,6 @@ class ClaimCheck:
     labelled: str = field(default="", repr=False)
     windows: tuple[Window, ...] = ()
     strangers: tuple[Name, ...] = ()
-    new_words: frozenset[str] = frozenset()
-    long_words: int = 0
     all_is_known: bool = False
 
     def pair(self, window: Window) -> Pair:
@@ -58,7 +52,6 @@ class ClaimCheck:
         few = len(self.claim.split()) <= _ANSWER_WORDS  # "Lena Hofer." leaves its subject to the question
         words = content_words(f"{self.claim} {question}" if few else self.claim)
         subject = {word for word in words if not word[0].isdecimal()}
-        novelty = len(self.new_words.difference(tokens(question))) / self.long_words if self.new_words else 0.0
         return [
             WindowSignals(
                 passage_ids=window.passage_ids,
@@ -68,7 +61,6 @@ class ClaimCheck:
                 contradiction=None,
                 clashes=self._clashes(window, question or None),
                 on_subject=not subject or not subject.isdisjoint(content_words(window.premise)),
-                novelty=novelty,
             )
             for window in self.windows
         ]
@@ -118,24 +110,13 @@ def claim_checks(
             room = max(evidence_words, len(claim.split()) * 5 // 4)
             item = labelled(claim, preceding)
             windows = index.select(claim, before=context, max_words=room, under_label=item, only=only)
-            check = _check(claim, item, windows, index)
+            check = ClaimCheck(
+                claim=claim,
+                labelled=item,
+                windows=tuple(windows),
+                strangers=tuple(strangers(claim, index.knows)) if windows else (),
+                all_is_known=len(index.sentences) >= _TELLING_SENTENCES,
+            )
         checks.append(check)
         preceding = preceding.after(segment)
     return checks
-
-
-def _check(claim: str, item: str, windows: Sequence[Window], index: EvidenceIndex) -> ClaimCheck:
-    if not windows:
-        return ClaimCheck(claim=claim, labelled=item)
-    long = {word for word in tokens(claim) if len(word) > _SHORT_WORD and word.isalpha()}
-    all_is_known = len(index.sentences) >= _TELLING_SENTENCES
-    new = (word for word in long if not index.knows(word)) if all_is_known and not index.structured else ()
-    return ClaimCheck(
-        claim=claim,
-        labelled=item,
-        windows=tuple(windows),
-        strangers=tuple(strangers(claim, index.knows)),
-        new_words=frozenset(new),
-        long_words=len(long),
-        all_is_known=all_is_known,
-    )

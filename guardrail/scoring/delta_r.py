@@ -11,9 +11,9 @@ from guardrail.types import Clash, ClashKind, VerdictLabel
 
 CONTRADICTED_CAP = 0.05
 MISSING_VALUE_CAP = 0.2
-UNKNOWN_NAME_LOG_ODDS = 2.0
+UNKNOWN_NAME_LOG_ODDS = 3.0
 """By how much a name that stands in no passage lowers the log-odds of N. Fitted on held-out RAGTruth *train* answers,
-where 0.4 % of the claims of grounded answers have one and 2.6 % of others, and on the development part of WiCE."""
+where 0.3 % of the claims of grounded answers have one and 2 % of others, and on the development part of WiCE."""
 CONTRADICTION_THRESHOLD = 0.5
 FIRM_SUPPORT = 0.9
 ROUNDING = 1e-12  # 1 − 0.85 is more than 0.15 in binary
@@ -47,9 +47,7 @@ def delta_r(rouge_l: float, entailment: float, *, lexical_weight: float = 1.0) -
     return min(1.0, max(0.0, round(1.0 - similarity, 12)))
 
 
-def capped(
-    entailment: float, clashes: Sequence[Clash], *, missing_log_odds: float | None = None, lowered_by: float = 0.0
-) -> float:
+def capped(entailment: float, clashes: Sequence[Clash], *, missing_log_odds: float | None = None) -> float:
     """N after the comparison of values, names, negations and roles.
 
     What contradicts is a veto that no model score outweighs. A value that is merely missing from the evidence may have
@@ -61,7 +59,6 @@ def capped(
         clashes: What comparison found.
         missing_log_odds: By how much a missing value lowers the log-odds of N; ``None`` caps N instead, which is right
             for scores that are no probabilities.
-        lowered_by: By how much the log-odds of N are lowered for other reasons.
     """
     if any(clash.contradicts for clash in clashes):
         return min(entailment, CONTRADICTED_CAP)
@@ -69,10 +66,7 @@ def capped(
     values = any(clash.kind is not ClashKind.NAME for clash in clashes)
     if values and missing_log_odds is None:
         entailment = min(entailment, MISSING_VALUE_CAP)
-    if names:
-        lowered_by += UNKNOWN_NAME_LOG_ODDS
-    if values:
-        lowered_by += missing_log_odds or 0.0
+    lowered_by = (UNKNOWN_NAME_LOG_ODDS if names else 0.0) + ((missing_log_odds or 0.0) if values else 0.0)
     if not lowered_by:
         return entailment
     odds = math.exp(-lowered_by) * entailment
@@ -91,10 +85,7 @@ class WindowSignals:
         contradiction: The model's contradiction, if it gives one.
         clashes: What comparison found.
         on_subject: Whether the window has a word of what the claim is about.
-        novelty: Share of the claim's words that stand in no passage.
         missing_log_odds: See :func:`capped`.
-        novelty_log_odds: By how much a claim of which no word stands in a passage has lower log-odds of N; what the
-            model was fitted with.
         screened: The model's own N, if a judge was asked as well.
         judged: What the judge said; see :class:`~guardrail.types.EntailmentScore`.
     """
@@ -106,19 +97,16 @@ class WindowSignals:
     contradiction: float | None
     clashes: tuple[Clash, ...]
     on_subject: bool = True
-    novelty: float = 0.0
     missing_log_odds: float | None = None
-    novelty_log_odds: float = 0.0
     screened: float | None = None
     judged: str = ""
 
     @property
     def capped_entailment(self) -> float:
-        """N after the comparison; a judge that says yes has seen the words."""
+        """N after the comparison; a judge that says yes has seen the names."""
         seen = self.judged == "yes"
         clashes = [c for c in self.clashes if c.contradicts or c.kind is not ClashKind.NAME] if seen else self.clashes
-        lowered_by = 0.0 if seen else self.novelty * self.novelty_log_odds
-        return capped(self.entailment, clashes, missing_log_odds=self.missing_log_odds, lowered_by=lowered_by)
+        return capped(self.entailment, clashes, missing_log_odds=self.missing_log_odds)
 
     @property
     def objected(self) -> bool:

@@ -85,9 +85,6 @@ class EvidenceIndex:
 
     Args:
         passages: The context.
-
-    Attributes:
-        structured: Whether a passage is a record or a table, whose facts are put into words.
     """
 
     def __init__(self, passages: Sequence[Passage]) -> None:
@@ -113,7 +110,6 @@ class EvidenceIndex:
                 self._add(passage, start, end, said, words)
         total = len(self.sentences)
         self._idf = {word: math.log(1 + total / len(found)) for word, found in self._postings.items()}
-        self.structured = bool(structured)
         self._records = _records(structured) if structured else None
 
     def _add(self, passage: Passage, start: int, end: int, said: str, words: tuple[str, ...]) -> None:

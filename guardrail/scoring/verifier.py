@@ -258,9 +258,8 @@ class Verifier:
         checks, compared, asked, pairs, matters = await index.off_loop(prepare)
         scores = iter(await ask_model(self.entailment, pairs, matters))
         missing = None if self.policy.strict else getattr(self._declarer, "missing_log_odds", None)  # strict: a cap
-        novelty = getattr(self._declarer, "novelty_log_odds", None) or 0.0
         return [
-            list(zip(check.windows, scored_windows(found, own, scores, missing, novelty), strict=True))
+            list(zip(check.windows, scored_windows(found, own, scores, missing), strict=True))
             for check, found, own in zip(checks, compared, asked, strict=True)
         ]
 

@@ -115,7 +115,6 @@ def fused(claim: Claim, calibration: Calibration) -> list[WindowSignals]:
             window,
             entailment=applied[0] if value is None else value,
             missing_log_odds=calibration.missing_value,
-            novelty_log_odds=calibration.novelty,
         )
         for window, value in zip(claim.windows, applied, strict=True)
     ]
@@ -172,7 +171,6 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=None)
     parser.add_argument("--weight", type=float, default=0.05)
     parser.add_argument("--missing-value", type=float, default=4.0)
-    parser.add_argument("--novelty", type=float, default=1.0)
     parser.add_argument("--class-share", type=float, default=1.0)
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
@@ -186,7 +184,6 @@ def main() -> None:
         fit_on_claims(answers, class_share=arguments.class_share),
         missing_value=arguments.missing_value,
         lexical_weight=arguments.weight,
-        novelty=arguments.novelty,
     )
     print(calibration)
     variants = {
@@ -197,9 +194,6 @@ def main() -> None:
     for weight in WEIGHTS:
         orders = {name: auroc([rank(a, v, weight) for a in answers], bad) for name, v in variants.items()}
         print(f"weight {weight:4.2f} AUROC " + " ".join(f"{name} {value:.4f}" for name, value in orders.items()))
-    for novelty in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0):
-        orders = [rank(a, replace(calibration, novelty=novelty), arguments.weight) for a in answers]
-        print(f"novelty {novelty:.1f} AUROC fused {auroc(orders, bad):.4f}")
     scores = [rank(a, calibration, arguments.weight) for a in answers]
     grid = [i / 200 for i in range(201)]
     table = {delta: Confusion.of([s > delta for s in scores], bad) for delta in grid}

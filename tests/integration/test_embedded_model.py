@@ -55,7 +55,7 @@ def test_what_its_policies_need_is_in_its_configuration(directory):
     config = json.loads((directory / "config.json").read_text(encoding="utf-8"))
     assert config["id2label"] == {"0": "contradiction", "1": "entailment", "2": "neutral"}
     assert config["guardrail_calibration"].keys() == {
-        "bias", "entailment", "unsupported", "missing_value", "lexical_weight", "novelty",
+        "bias", "entailment", "unsupported", "missing_value", "lexical_weight",
     }  # fmt: skip
 
 

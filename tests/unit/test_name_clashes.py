@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from guardrail import Passage, Verifier
@@ -121,7 +123,8 @@ MISSING = Clash(kind=ClashKind.VALUE, claim_text="7", contradicts=False)
 @pytest.mark.parametrize("odds", [None, 4.0])
 def test_an_unknown_name_lowers_the_odds_of_any_model(odds: float | None):
     lowered = capped(0.9, [NAME], missing_log_odds=odds)
-    assert lowered == pytest.approx(9 * 2.718281828**-UNKNOWN_NAME_LOG_ODDS / (1 + 9 * 2.718281828**-2.0))
+    factor = math.exp(-UNKNOWN_NAME_LOG_ODDS)
+    assert lowered == pytest.approx(9 * factor / (1 + 9 * factor))
     assert capped(0.9, [NAME, MISSING], missing_log_odds=odds) < min(
         lowered, capped(0.9, [MISSING], missing_log_odds=odds)
     )

@@ -143,11 +143,6 @@ class Cascade:
         return getattr(self._given, "missing_log_odds", None)
 
     @property
-    def novelty_log_odds(self) -> float | None:
-        """What the model declares."""
-        return getattr(self._given, "novelty_log_odds", None)
-
-    @property
     def lexical_weight(self) -> float | None:
         """What the model declares."""
         return getattr(self._given, "lexical_weight", None)

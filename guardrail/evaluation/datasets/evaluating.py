@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import threading
-import traceback
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import fields as fields_of
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from guardrail._version import __version__
-from guardrail.errors import ConfigurationError, InputError, ModelLoadError
-from guardrail.evaluation.datasets.items import Item, Items
+from guardrail.errors import ConfigurationError, InputError
+from guardrail.evaluation.datasets.items import Items
 from guardrail.evaluation.datasets.items.source import Survey
-from guardrail.evaluation.datasets.measurement import ItemInProgress, Measurement
 from guardrail.evaluation.datasets.metrics import Metric, metric
 from guardrail.evaluation.datasets.results import TEXT_COLUMNS, Evaluation, metric_columns, read_evaluation
-from guardrail.evaluation.datasets.results_file import ResultsFile, encode, encode_header, same_file
+from guardrail.evaluation.datasets.results_file import ResultsFile, encode_header, same_file
+from guardrail.evaluation.datasets.retrying import open_results
 from guardrail.evaluation.datasets.steady import steady
+from guardrail.evaluation.datasets.work import Work
 from guardrail.policy import Policy
 from guardrail.scoring.verifier import Verifier
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
-NO_ANSWER = "no_answer"
-_BEHIND_THE_FIRST = 4
-_SKIPPED_AT_ONCE = 256
 _WORDING = ("name", "refusal", "refusal_tail")
 
 
@@ -46,6 +42,7 @@ def evaluate(
     concurrency: int = 4,
     with_text: bool = False,
     restart: bool = False,
+    retry_errors: bool = False,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Measure every item of a data set.
@@ -55,6 +52,12 @@ def evaluate(
     same, byte for byte, as that of one run without an interrupt, as long as metrics and judge are deterministic; a
     model of this process is given one pair at a time for that (see
     :func:`~guardrail.evaluation.datasets.steady.steady`). Only a few items are in memory at a time.
+
+    An item with an error is done too. ``retry_errors`` measures it again, only with the metrics that have no score, and
+    copies everything else; on its way it measures what an interrupt has left undone. It leaves out errors that another
+    try cannot change (:data:`~guardrail.evaluation.datasets.retrying.FINAL`); if there are no others, this is the same
+    call without it. Results that are retried grow beside ``out``, in a file with ``.retry`` after its name, and take
+    its place when they are complete: until then ``out`` is as it was, and after an interrupt the same call goes on.
 
     Results of another evaluation are refused: of other files, fields, metrics, policy or model. Metrics, judges and
     models of yours are known by their names, and by ``settings`` and ``fingerprint()`` if they have them; use
@@ -75,6 +78,7 @@ def evaluate(
         concurrency: How many items are measured at the same time.
         with_text: Whether to write question and answer into the results too.
         restart: Whether to begin again although there are results; a file that holds anything else is kept.
+        retry_errors: Whether to measure again what has an error that another try can change; see above.
         progress: Called with (items done, items in all), the first time before the work begins.
 
     Returns:
@@ -113,6 +117,7 @@ def evaluate(
                 concurrency=concurrency,
                 with_text=with_text,
                 restart=restart,
+                retry_errors=retry_errors,
                 progress=progress,
             )
         )
@@ -132,6 +137,7 @@ async def aevaluate(
     concurrency: int = 4,
     with_text: bool = False,
     restart: bool = False,
+    retry_errors: bool = False,
     progress: Progress | None = None,
 ) -> Evaluation:
     """:func:`evaluate` for asynchronous code.
@@ -140,6 +146,8 @@ async def aevaluate(
     goes on from there.
     """
     _check_numbers(limit, concurrency)
+    if restart and retry_errors:
+        raise ConfigurationError("restart begins again, and retry_errors keeps what there is: choose one of them")
     if verifier is not None and not isinstance(verifier, Verifier):
         raise ConfigurationError(f"verifier must be a guardrail.Verifier, not {type(verifier).__name__}")
     checker = steady(Verifier() if verifier is None else verifier)
@@ -148,130 +156,24 @@ async def aevaluate(
         _check_out(Path(out), items.paths)
         survey = await _survey(items)
         header = await _header(survey, chosen, checker, with_text=with_text)
-        results = await _to_its_end(lambda: ResultsFile(Path(out), header, restart=restart), ResultsFile.close)
+        results = await _to_its_end(
+            lambda: open_results(Path(out), header, restart=restart, retry_errors=retry_errors), ResultsFile.close
+        )
         try:
-            work = _Work(chosen, checker, concurrency=concurrency, with_text=with_text)
+            work = Work(chosen, checker, concurrency=concurrency, with_text=with_text)
 
             def report() -> None:
                 if progress is not None:
-                    progress(results.done, survey.items)
+                    progress(results.done + results.ahead, survey.items)
 
             report()
             with closing(iter(items)) as rows:
                 await work.run(rows, results, report)
             items.check_unchanged()
+            await _to_its_end(results.finish, lambda _: None)
         finally:
             results.close()
-    return await asyncio.to_thread(read_evaluation, Path(out))
-
-
-class _Work:
-    """Measures items side by side and writes their lines in order."""
-
-    def __init__(self, metrics: Sequence[Metric], verifier: Verifier, *, concurrency: int, with_text: bool) -> None:
-        self._metrics = metrics
-        self._verifier = verifier
-        self._with_text = with_text
-        self._turns = asyncio.Semaphore(concurrency)
-        self._most = concurrency * _BEHIND_THE_FIRST  # so that one slow item does not stop the others, or fill memory
-
-    async def run(self, items: Iterable[Item], results: ResultsFile, report: Callable[[], None]) -> None:
-        waiting: deque[tuple[int, asyncio.Task[bytes]]] = deque()
-        before = results.done
-
-        async def write_first() -> None:
-            results.append(await waiting[0][1])
-            waiting.popleft()
-            report()
-
-        try:
-            for number, item in enumerate(items, start=1):
-                if number <= before:
-                    if not number % _SKIPPED_AT_ONCE:
-                        await asyncio.sleep(0)  # a long way to go, and others have a turn
-                    continue
-                waiting.append((number, asyncio.create_task(self._line(number, item))))
-                while len(waiting) >= self._most:
-                    await write_first()
-            while waiting:
-                await write_first()
-        finally:
-            try:
-                for number, task in waiting:
-                    if number <= results.done:
-                        continue  # an interrupt came when its line was written already
-                    if not results.intact or not _has_result(task):
-                        break
-                    results.append(task.result())
-                    report()
-            finally:
-                tasks = [task for _, task in waiting]
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _line(self, number: int, item: Item) -> bytes:
-        async with self._turns:
-            found = await self._measure(item)
-        line: dict[str, Any] = {"n": number, "id": item.id}
-        if item.label is not None:
-            line["label"] = item.label
-        line["scores"] = {name: one.score for name, one in found.items() if one.score is not None}
-        optional = {
-            "errors": {name: one.error for name, one in found.items() if one.error},
-            "details": {name: one.detail for name, one in found.items() if one.detail},
-        }
-        line |= {key: values for key, values in optional.items() if values}
-        if self._with_text:
-            line |= dict(zip(TEXT_COLUMNS, (item.question, item.answer if item.answered else None), strict=True))
-        try:
-            return encode(line)
-        except (TypeError, ValueError) as error:
-            name = next(name for name, one in found.items() if not _is_json(one.detail))
-            raise ConfigurationError(f"the metric {name!r} has a detail that JSON cannot hold ({error})") from error
-
-    async def _measure(self, item: Item) -> dict[str, Measurement]:
-        if not item.answered:
-            return {each.name: Measurement(error=NO_ANSWER) for each in self._metrics}
-        own = ItemInProgress(item, verifier=self._verifier)
-        return {each.name: await _measured(each, own) for each in self._metrics}
-
-
-def _is_json(detail: Mapping[str, Any]) -> bool:
-    try:
-        return bool(encode(detail))
-    except (TypeError, ValueError):
-        return False
-
-
-def _has_result(task: asyncio.Task[bytes]) -> bool:
-    return task.done() and not task.cancelled() and task.exception() is None
-
-
-async def _measured(each: Metric, item: ItemInProgress) -> Measurement:
-    try:
-        measuring: Any = each.measure(item)
-        if not inspect.isawaitable(measuring):
-            raise ConfigurationError(f"the metric {each.name!r} must be asynchronous: `async def measure(self, item)`")
-        found = await measuring
-    except (ConfigurationError, ModelLoadError):
-        raise
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        return _raised(error)  # nobody cancelled this: the metric raised it by itself
-    except Exception as error:  # whatever it is, it is counted and not the end of the other items
-        return _raised(error)
-    if not isinstance(found, Measurement):
-        raise ConfigurationError(f"the metric {each.name!r} must return a Measurement, not {type(found).__name__}")
-    return found
-
-
-def _raised(error: BaseException) -> Measurement:
-    """What was raised, and where; its message may have text of the item."""
-    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
-    return Measurement(error=type(error).__name__, detail={"at": f"{Path(frame.f_code.co_filename).name}:{line}"})
+    return replace(await asyncio.to_thread(read_evaluation, Path(out)), retried=results.retried)
 
 
 def _choose(metrics: Sequence[Metric | str], verifier: Verifier, judge: Any) -> list[Metric]:

@@ -123,7 +123,7 @@ async def judged(item: Item, judge: Any, decomposer: Any = None) -> Measurement:
     except JudgeError as error:
         return Measurement(error=f"judge_{error.error}")
     errors = Counter(claim.judgement.error for claim in found.claims if claim.judgement.error)
-    unheard = [error for error in sorted(errors) if error != "unreadable"]
+    unheard = sorted(errors.keys() - {"unreadable"}, key=lambda error: (error == "misled", error))
     if unheard:
         return Measurement(error=f"judge_{unheard[0]}", detail={"errors": dict(sorted(errors.items()))})
     if errors and errors.total() == len(found.claims):

@@ -58,6 +58,8 @@ class Evaluation:
         policy: Name of the policy.
         scorer: ``model_id`` of the entailment model; ``"lexical"`` means that no model judged.
         out: The results file.
+        retried: How many items were measured again because they had an error, also before an interrupt; not in
+            :meth:`to_json`.
     """
 
     items: int
@@ -68,6 +70,7 @@ class Evaluation:
     policy: str
     scorer: str
     out: Path
+    retried: int = field(default=0, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """The figures as plain values. They are equal for equal results: nothing in them tells when or how fast."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from itertools import repeat
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -69,6 +70,8 @@ class ResultsFile:
     Attributes:
         done: Number of items whose line is in the file.
         intact: Whether lines can be appended: not after one that was not written to its end.
+        ahead: Number of items whose line is not in the file, but known.
+        retried: Number of items that are measured although there was a result.
 
     Raises:
         InputError: If the file cannot be written, holds something else, results of another evaluation, or more than
@@ -79,6 +82,7 @@ class ResultsFile:
         self.done = 0
         self._path = path
         self.intact = True
+        self.ahead = self.retried = 0
         first = encode_header(header)
         file = _open(path)
         try:
@@ -88,7 +92,7 @@ class ResultsFile:
             file.truncate()
         except OSError as error:
             file.close()
-            raise _unwritable(path, error) from error
+            raise unwritable(path, error) from error
         except BaseException:
             file.close()
             raise
@@ -99,7 +103,16 @@ class ResultsFile:
             self._file.seek(max(end, len(first)))
         except OSError as error:
             self._file.close()
-            raise _unwritable(path, error) from error
+            raise unwritable(path, error) from error
+
+    def known(self) -> Generator[Mapping[str, Any] | None, None, None]:
+        """What is known per item, without an end: ``None`` where its line is there, else what need not be measured."""
+        yield from repeat(None, self.done)
+        yield from repeat({})
+
+    def copy(self) -> Iterator[None]:
+        """Write lines that are known and whose turn it is, in steps, so that others can have a turn; here none are."""
+        return iter(())
 
     def append(self, line: bytes) -> None:
         """Write the line of the next item; the death of the process does not undo it.
@@ -113,9 +126,17 @@ class ResultsFile:
         try:
             self._write(line)
         except OSError as error:
-            raise _unwritable(self._path, error) from error
+            raise unwritable(self._path, error) from error
         self.done += 1
         self.intact = True
+
+    def finish(self) -> None:
+        """Close a file that has a line for every item.
+
+        Raises:
+            InputError: If it cannot be written.
+        """
+        self.close()
 
     def close(self) -> None:
         """See that everything is on disk, and let others write.
@@ -128,7 +149,7 @@ class ResultsFile:
         try:
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise _unwritable(self._path, error) from error
+            raise unwritable(self._path, error) from error
         finally:
             self._file.close()
 
@@ -171,7 +192,7 @@ def same_file(one: Path, other: Path) -> bool:
         return False
 
 
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+def read_lines(path: Path) -> Generator[dict[str, Any], None, None]:
     """Read a results file: the header, then one entry per item; a last line that is not whole is left out.
 
     Raises:
@@ -199,10 +220,11 @@ def _open(path: Path) -> io.BufferedRandom:
     try:
         return open(path, "r+b", opener=lambda name, flags: os.open(name, flags | os.O_CREAT, 0o666))
     except (OSError, ValueError) as error:  # a ValueError for a name that no file can have
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error) from error
 
 
-def _unwritable(path: Path, error: OSError | ValueError) -> InputError:
+def unwritable(path: Path, error: OSError | ValueError) -> InputError:
+    """The error for a file that cannot be written."""
     return InputError(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})")
 
 
@@ -211,12 +233,15 @@ def _lock(file: BinaryIO, path: Path) -> None:
         import fcntl
     except ImportError:  # Windows
         return
+    busy = InputError(f"{path}: another evaluation is writing to it; wait for it, or name another file")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise InputError(f"{path}: another evaluation is writing to it; wait for it, or name another file") from error
+        raise busy from error
     except OSError:  # a file system without locks
         return
+    if not os.path.samestat(os.fstat(file.fileno()), os.stat(path)):  # another one took its place in the meantime
+        raise busy
 
 
 def _is_new(file: BinaryIO, path: Path, *, restart: bool) -> bool:

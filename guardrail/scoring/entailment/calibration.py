@@ -26,7 +26,6 @@ class Calibration:
         unsupported: b, weight of the most unsupported words; where a model does not judge them, they count as even.
         missing_value: By how much a value that is missing from the evidence lowers the log-odds of N.
         lexical_weight: Exponent on ROUGE-L in ΔR that goes with it.
-        novelty: By how much the log-odds of N are lower for a claim of which no longer word stands in any passage.
     """
 
     bias: float
@@ -34,7 +33,6 @@ class Calibration:
     unsupported: float = 0.0
     missing_value: float = 4.0
     lexical_weight: float = 0.05
-    novelty: float = 0.0
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], *, model_id: str) -> Calibration | None:

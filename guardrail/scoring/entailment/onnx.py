@@ -88,11 +88,6 @@ class OnnxEntailment(LocalEntailment):
         return self._calibration.missing_value if self._calibration else None
 
     @property
-    def novelty_log_odds(self) -> float | None:
-        """By how much new words lower the log-odds of N; ``None`` without calibration or before loading."""
-        return self._calibration.novelty if self._calibration else None
-
-    @property
     def lexical_weight(self) -> float | None:
         """Exponent on ROUGE-L that its calibration goes with; ``None`` without calibration or before loading."""
         return self._calibration.lexical_weight if self._calibration else None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextvars
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from types import TracebackType
 from typing import Any, TypeVar, TypeVarTuple
 
 from guardrail.errors import ConfigurationError
@@ -15,6 +17,7 @@ from guardrail.errors import ConfigurationError
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 Item = TypeVar("Item")
+_AT_EXIT_S = 2.0
 
 
 class ScoringWorker:
@@ -26,7 +29,8 @@ class ScoringWorker:
 
     Whoever calls waits for the own result, and at most ``max_calls`` calls have been cut into parts at a time; the
     others wait in line. That is the back-pressure, and the bound on memory. One worker serves several event loops and
-    survives a fork. Its threads are daemons, so a stuck model never keeps the interpreter alive.
+    survives a fork. Its threads are daemons, so a stuck model never keeps the interpreter alive: when it exits, turns
+    that have begun get two seconds, and no other begins.
 
     Args:
         threads: Number of threads. With more than one, parts of one call run at the same time.
@@ -60,6 +64,9 @@ class ScoringWorker:
         Returns:
             What ``fn`` returns; its exceptions are raised here.
 
+        Raises:
+            RuntimeError: If the interpreter is exiting.
+
         On cancellation the call is dropped if it has not begun; otherwise it ends unobserved in its thread.
         """
         (result,) = await self.spread(lambda: (None,), lambda _: fn(*args))
@@ -76,6 +83,9 @@ class ScoringWorker:
         Returns:
             What ``work`` returned, one entry per part, in the order of the parts. The first exception of either is
             raised here, and the parts that have not begun are dropped.
+
+        Raises:
+            RuntimeError: If the interpreter is exiting.
 
         On cancellation the parts that have not begun are dropped; those that run end unobserved in their threads.
 
@@ -102,6 +112,8 @@ class ScoringWorker:
         self._started = False
 
     def _submit(self, call: _Call) -> _Queue:
+        if _turns.over:
+            raise RuntimeError("the interpreter is exiting: nothing can be scored any more")
         if self._pid != os.getpid():
             self._reset()  # threads do not survive a fork, and the lock may have been held at that moment
         queue = self._queue
@@ -122,15 +134,60 @@ def _serve(queue: _Queue) -> None:
 
 def _take_turn(queue: _Queue, call: _Call, part: tuple[int, Any] | None) -> None:
     error: BaseException | None = None
-    try:
-        if part is None:
-            part = queue.cut(call, call.inside(call.split))
-        if part is not None:
-            index, item = part
-            call.results[index] = call.inside(call.work, item)
-    except BaseException as raised:
-        error = raised
+    with _turns:
+        try:
+            if part is None:
+                part = queue.cut(call, call.inside(call.split))
+            if part is not None:
+                index, item = part
+                call.results[index] = call.inside(call.work, item)
+        except BaseException as raised:
+            error = raised
     queue.end_turn(call, error)
+
+
+class _Turns:
+    """The turns that are being taken, in all threads of this process.
+
+    A thread inside a model's native code that comes back to an interpreter which is gone aborts the process, whatever
+    its exit status was to be. So an interpreter that exits waits for the turns that have begun.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._running = 0
+        self.over = False
+
+    def __enter__(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self.over)  # for ever: threads are daemons
+            self._running += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._changed:
+            self._running -= 1
+            self._changed.notify_all()
+
+    def end(self, timeout_s: float) -> None:
+        """Begin no more turns, and wait for those that have begun, but no longer than that."""
+        with self._changed:
+            self.over = True
+            self._changed.wait_for(lambda: not self._running, timeout_s)
+
+
+_turns = _Turns()
+
+
+def _forked() -> None:
+    global _turns
+    _turns = _Turns()  # those who took turns are not in this process, and one may have held the lock
+
+
+atexit.register(lambda: _turns.end(_AT_EXIT_S))
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 class _Queue:
