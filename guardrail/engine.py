@@ -404,6 +404,7 @@ class Run:
             delivered_attempt=None if end.attempt is None else end.attempt.number,
             receipt=self._out.receipt(end.attempt),
             policy=plan.policy.name,
+            delta=plan.policy.delta,
             release=plan.release,
             repair=self._repair,
             scorer=plan.verifier.scorer,

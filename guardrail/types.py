@@ -488,6 +488,7 @@ class Outcome:
         delivered_attempt: Number of the attempt whose text was delivered; ``None`` for a refusal.
         receipt: What is known per range of :attr:`text`.
         policy: Name of the policy.
+        delta: δ of the policy, the threshold that was applied.
         release: The release mode that was used.
         repair: How a failure after a partial release was handled: ``"continued"``, ``"retracted"``, ``"appended"``
             or ``""``.
@@ -508,6 +509,7 @@ class Outcome:
     delivered_attempt: int | None
     receipt: tuple[ReceiptRange, ...]
     policy: str
+    delta: float
     release: ReleaseMode
     repair: str = ""
     scorer: str = ""

@@ -6,10 +6,12 @@ import argparse
 import json
 import re
 import time
+from collections import Counter
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from guardrail.cli.inputs import positive
 from guardrail.errors import InputError
 
 if TYPE_CHECKING:  # numpy and rich are for those who look at a history, not for every command
@@ -25,7 +27,8 @@ _DESCRIPTION = """\
 Show recorded scores over time, and whether they fell.
 
 FILE is a history that a SamplingObserver writes. The scores of every hour, day or N runs make a bucket; the mean of a
-bucket is compared with that of the buckets before it: 5 % lower is a warning, 10 % lower is critical. For metrics of
+bucket is compared with that of the buckets before it: 5 % lower is a warning, 10 % lower is critical. An hour or day
+that is not over, or that --since cuts, is shown and not compared. For metrics of
 which a low score is good, such as refused, what is left to 1 is compared. Metrics that leave the range from 0 to 1,
 such as answer_score, have no such alarm: compare them with a profile.
 
@@ -63,7 +66,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--by", type=_stretch, default="day", metavar="BY", help="hour, day (both of UTC), or a number of runs"
     )
     parser.add_argument(
-        "--window", type=_positive, default=4, metavar="N", help="buckets that the newest is compared with (default: 4)"
+        "--window", type=positive, default=4, metavar="N", help="buckets that the newest is compared with (default: 4)"
     )
     parser.add_argument(
         "--since", type=_moment, metavar="WHEN", help="such as 2026-11-30, 2026-11-30T08:00+01:00, or 36h, 14d ago"
@@ -99,15 +102,15 @@ def history_command(arguments: argparse.Namespace) -> int:
 
     with History(arguments.file, read_only=True) as history:
         rows = {name: _rows(history, name, arguments) for name in _metrics(history, arguments)}
-        drift = None if arguments.profile is None else _drift(history, arguments)
+        drift, left_out = (None, None) if arguments.profile is None else _drift(history, arguments)
     if arguments.json:
-        print(json.dumps(_as_json(rows, drift), ensure_ascii=False, allow_nan=False, indent=2))
+        print(json.dumps(_as_json(rows, drift, left_out), ensure_ascii=False, allow_nan=False, indent=2))
     else:
         console = open_console(no_color=arguments.no_color)
         for name, own in rows.items():
             _print(console, name, own, arguments.by)
-        if arguments.profile is not None:
-            _print_drift(console, drift)
+        if left_out is not None:
+            _print_drift(console, drift, left_out)
     newest = [next((row.alarm for row in reversed(own) if row.bucket.complete), None) for own in rows.values()]
     levels = [found.level for found in (*newest, drift) if found is not None]
     return EXIT_REJECTED if any(level is not AlarmLevel.OK for level in levels) else EXIT_OK
@@ -139,26 +142,34 @@ def _rows(history: History, name: str, arguments: argparse.Namespace) -> list[_R
         every_n=None if by in _STRETCHES else by,
         since=arguments.since,
     )
-    full = [bucket for bucket in buckets if bucket.complete]
-    means = [bucket.summary.mean for bucket in full if bucket.summary.mean is not None]
+    means = [own.summary.mean for own in buckets if own.complete and own.summary.mean is not None]
     low = name in LOW_IS_GOOD or (arguments.low_is_good and arguments.metric is not None)
-    judged = metric_alarms(means, low_is_good=low, window=arguments.window)
-    filling = [None] * (len(buckets) - len(full))
-    return [_Row(bucket=bucket, alarm=own) for bucket, own in zip(buckets, [*judged, *filling], strict=True)]
+    judged = iter(metric_alarms(means, low_is_good=low, window=arguments.window))
+    return [_Row(bucket=own, alarm=next(judged) if own.complete else None) for own in buckets]
 
 
-def _drift(history: History, arguments: argparse.Namespace) -> DriftAlarm | None:
+def _drift(history: History, arguments: argparse.Namespace) -> tuple[DriftAlarm | None, int]:
+    """The alarm, and how many scores are of another policy or model than those of the profile."""
     from guardrail.evaluation.calibration.drift import drift_alarm
-    from guardrail.evaluation.calibration.profile import Profile
+    from guardrail.evaluation.calibration.profile import Profile, _without_folders
 
     profile = Profile.load(arguments.profile)
-    scores = history.scores(_ANSWER_SCORE, since=arguments.since)
-    if not scores:
+    records = history.records(_ANSWER_SCORE, since=arguments.since)
+    if not records:
         raise InputError(f"the history {arguments.file} has no {_ANSWER_SCORE} to compare with a profile")
-    return drift_alarm(profile, scores)
+    wanted = (profile.name, profile.scorer)
+    found = Counter((own.policy, _without_folders(own.scorer)) for own in records)
+    if wanted not in found:
+        there = ", ".join(f"policy {policy!r} with {scorer!r}" for policy, scorer in sorted(found))
+        raise InputError(
+            f"the history {arguments.file} has no {_ANSWER_SCORE} of the profile's policy {profile.name!r} with its "
+            f"model {profile.scorer!r}, only of {there}: name the profile of one of these"
+        )
+    scores = [own.score for own in records if (own.policy, _without_folders(own.scorer)) == wanted]
+    return drift_alarm(profile, scores), len(records) - len(scores)
 
 
-def _as_json(rows: dict[str, list[_Row]], drift: DriftAlarm | None) -> dict[str, Any]:
+def _as_json(rows: dict[str, list[_Row]], drift: DriftAlarm | None, left_out: int | None) -> dict[str, Any]:
     metrics = {
         name: [
             {
@@ -172,7 +183,7 @@ def _as_json(rows: dict[str, list[_Row]], drift: DriftAlarm | None) -> dict[str,
         ]
         for name, own in rows.items()
     }
-    return {"metrics": metrics, "drift": None if drift is None else asdict(drift)}
+    return {"metrics": metrics, "drift": None if drift is None else asdict(drift), "drift_left_out": left_out}
 
 
 def _print(console: Console, name: str, rows: list[_Row], by: str | int) -> None:
@@ -196,40 +207,35 @@ def _print(console: Console, name: str, rows: list[_Row], by: str | int) -> None
     for row in rows:
         begin = datetime.fromtimestamp(row.bucket.start, UTC).strftime(_FORMATS.get(str(by), "%Y-%m-%d %H:%M:%S"))
         figures = (_number(figure(row.bucket)) for figure in columns.values())
-        table.add_row(begin, str(row.bucket.summary.n), *figures, _alarm_word(row))
+        table.add_row(begin, str(row.bucket.summary.n), *figures, _alarm_word(row, newest=row is rows[-1]))
     console.print(table)
     console.print()
 
 
-def _alarm_word(row: _Row) -> Any:
+def _alarm_word(row: _Row, *, newest: bool) -> Any:
     from rich.text import Text
 
     if row.alarm is None:
-        return Text("–" if row.bucket.complete else "filling", style="dim")
+        return Text("–" if row.bucket.complete else "filling" if newest else "partial", style="dim")
     level = row.alarm.level.value
     return Text(level if level == "ok" else f"{level} −{row.alarm.fall:.1%}", style=_LEVEL_STYLES[level])
 
 
-def _print_drift(console: Console, drift: DriftAlarm | None) -> None:
+def _print_drift(console: Console, drift: DriftAlarm | None, left_out: int) -> None:
     from rich.text import Text
 
     if drift is None:
         console.print(Text("drift from the profile: too few answers to tell", style="dim"))
-        return
-    said = f"drift from the profile: {drift.level.value} (distance {drift.statistic:.3f}, warning from "
-    told = Text(f"{said}{drift.threshold:.3f} on, {drift.n} answers)", style=_LEVEL_STYLES[drift.level.value])
-    console.print(told)
+    else:
+        said = f"drift from the profile: {drift.level.value} (distance {drift.statistic:.3f}, warning from "
+        told = Text(f"{said}{drift.threshold:.3f} on, {drift.n} answers)", style=_LEVEL_STYLES[drift.level.value])
+        console.print(told)
+    if left_out:
+        console.print(Text(f"left out: {left_out} answers of other policies or models", style="dim"))
 
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
-
-
-def _positive(text: str) -> int:
-    value = int(text) if text.isdecimal() else 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
-    return value
 
 
 def _stretch(text: str) -> str | int:

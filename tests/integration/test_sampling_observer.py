@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from guardrail import Guardrail, Policy, ScoringError, Verifier
+from guardrail import Guardrail, Policy, ScoringError
 from guardrail.errors import ConfigurationError, GenerationError
 from guardrail.evaluation.benchmarks.quality import NO_CLAIM
 from guardrail.evaluation.datasets.measurement import Measurement
@@ -20,7 +20,7 @@ from guardrail.evaluation.history.store import History
 from guardrail.scope import run_scope
 from guardrail.telemetry import default_observers
 from guardrail.testing import FakeEntailment, ManualClock, ScriptedGenerator
-from guardrail.types import Attempt, ClaimVerdict, Segment, SegmentKind, VerdictLabel
+from guardrail.types import Attempt, ClaimVerdict, EntailmentScore, Segment, SegmentKind, VerdictLabel
 
 WAIT_S = 30.0
 CONTEXT = ["The desk opens at ten. Entry is free."]
@@ -191,7 +191,7 @@ def test_no_text_is_in_the_file(path, history, sampling):
 
 
 def test_metrics_get_the_question_the_passages_and_what_was_delivered(history, sampling):
-    observer = sampling(metrics=[own := Scored(0.75), "faithfulness", "accepted"])
+    observer = sampling(metrics=[own := Scored(0.75), "faithfulness"])
     outcome = _run(observer, WRONG, RIGHT)
     assert observer.flush(WAIT_S)
     (item,) = own.items
@@ -299,7 +299,7 @@ def test_an_observer_that_is_closed_takes_nothing(history, sampling):
 
 
 async def test_it_stands_beside_the_default_observers(history, sampling):
-    observer = sampling(metrics=["accepted"])
+    observer = sampling(metrics=["faithfulness"])
     guard = Guardrail(observers=[*default_observers(), observer])
     outcomes = await asyncio.gather(
         *(guard.run(ScriptedGenerator(RIGHT), question="Fee?", context=CONTEXT) for _ in range(5))
@@ -354,7 +354,10 @@ def test_a_share_is_a_share_and_part_of_every_larger_one():
 
 
 def test_every_process_chooses_the_same():
-    code = "from guardrail.evaluation.history.observer import is_sampled; print([n for n in range(99) if is_sampled(str(n), .2)])"
+    code = (
+        "from guardrail.evaluation.history.observer import is_sampled\n"
+        "print([n for n in range(99) if is_sampled(str(n), .2)])"
+    )
     told = {
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
@@ -376,6 +379,10 @@ def test_every_process_chooses_the_same():
         ({"max_waiting": 0}, "max_waiting must be an integer of at least 1, got 0"),
         ({"metrics": "faithfulness"}, "metrics must be a list of names or metrics, not one text"),
         ({"metrics": ["nothing"]}, "there is no metric 'nothing'"),
+        ({"metrics": ["accepted"]}, "'accepted' is there twice: name each once, and none of answer_score, accepted"),
+        ({"metrics": ["faithfulness", Scored(name="faithfulness")]}, "'faithfulness' is there twice"),
+        ({"metrics": [Scored(name="n" * 201)]}, "no such metrics or tags: metric has 201 characters"),
+        ({"tags": {"release": 7}}, "no such metrics or tags: a tag must be a str, got int"),
         ({"metrics": [len]}, "builtin_function_or_method is no metric: it needs a name and measure"),
         ({"metric_timeout_s": 0.0}, "metric_timeout_s must be a number above 0, got 0.0"),
     ],
@@ -410,15 +417,26 @@ def test_what_is_known_of_a_first_attempt(attempt, expected):
     assert first_attempt_score(attempt, 0.5) == expected
 
 
-@pytest.mark.parametrize(("delta", "expected"), [(0.9, 2.5), (0.4, 0.5), (None, 0.5)])
+@pytest.mark.parametrize(("delta", "expected"), [(0.9, 2.5), (0.4, 0.5)])
 def test_the_delta_of_the_policy_decides_what_is_stopped_at_any_delta(delta, expected):
     """A contradiction that a model finds alone, without a calibration, stops what passes."""
     assert first_attempt_score(_attempt(_verdict(verdict=VerdictLabel.CONTRADICTED, delta_r=0.5)), delta) == expected
 
 
-def test_the_verifier_tells_the_delta_of_a_policy_of_ones_own(history, sampling):
-    policy = Policy(name="mine", delta=0.95)
-    observer = sampling(verifier=Verifier(policy=policy))
-    assert observer._delta_of("mine") == 0.95
-    assert observer._delta_of("strict") == Verifier(policy="strict").policy.delta
-    assert observer._delta_of("yours") is None
+class _Contradicting:
+    """A model without a calibration that finds a contradiction in what is nearly entailed."""
+
+    model_id = "contradicting"
+
+    async def score(self, pairs):
+        return [EntailmentScore(entailment=0.3, contradiction=0.6) for _ in pairs]
+
+
+@pytest.mark.parametrize(("delta", "expected"), [(0.95, 2.7), (0.6, 0.7)])
+def test_the_run_tells_the_delta_of_its_policy(history, sampling, delta, expected):
+    observer = sampling()
+    policy = Policy(name="mine", delta=delta, lexical_weight=0.0, max_attempts=1)
+    outcome = _run(observer, RIGHT, policy=policy, entailment=_Contradicting())
+    assert observer.flush(WAIT_S)
+    assert (outcome.policy, outcome.delta) == ("mine", delta)
+    assert history.scores("answer_score") == [pytest.approx(expected)]

@@ -11,6 +11,7 @@ import time
 import weakref
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from guardrail.errors import ConfigurationError
@@ -86,7 +87,7 @@ class Background(Generic[T]):
     def counts(self) -> Counter[str]:
         """What was counted, with ``"offered"`` and, of those, ``"dropped"``; a copy."""
         with self._changed:
-            return Counter(self._counts)
+            return +self._counts
 
     def flush(self, timeout_s: float | None = None) -> bool:
         """Wait until nothing is waiting or being worked on.
@@ -114,10 +115,11 @@ class Background(Generic[T]):
             self._changed.notify_all()
         finished = self.flush(timeout_s)
         with self._changed:
-            self._waiting.clear()
+            self._drop_waiting()
             thread, loop, task = self._thread, self._loop, self._task
         if not finished and loop is not None and task is not None:
-            loop.call_soon_threadsafe(task.cancel)
+            with suppress(RuntimeError):  # the loop has been closed: the task has ended
+                loop.call_soon_threadsafe(task.cancel)
         if thread is not None and thread is not threading.current_thread():
             thread.join(_CANCELLING_S)  # a thread that is stuck outside its event loop is left behind
         return finished
@@ -134,15 +136,27 @@ class Background(Generic[T]):
         return True
 
     def _run(self) -> None:
-        with asyncio.Runner() as runner:
-            with self._changed:
-                self._loop = runner.get_loop()
-            try:
-                while self._take():
-                    runner.run(self._work())
-            finally:
+        try:
+            with asyncio.Runner() as runner:
                 with self._changed:
-                    self._loop = None
+                    self._loop = runner.get_loop()
+                try:
+                    while self._take():
+                        runner.run(self._work())
+                finally:
+                    with self._changed:
+                        self._loop = None
+        except BaseException as error:  # no event loop could be made, or something beside the work ended it
+            _log.error("%s: its thread ended with %s", self._name, type(error).__name__)
+        finally:
+            with self._changed:  # what is offered next gets a thread of its own
+                self._drop_waiting()
+                self._busy, self._task, self._thread = False, None, None
+                self._changed.notify_all()
+
+    def _drop_waiting(self) -> None:
+        self._counts["dropped"] += len(self._waiting)
+        self._waiting.clear()
 
     def _take(self) -> bool:
         """Wait for something to do; ``False`` when there will be nothing more."""
@@ -160,7 +174,7 @@ class Background(Generic[T]):
                 await self._call(what)
         except asyncio.CancelledError:
             _log.warning("%s: the work was not finished when it had to end", self._name)
-        except Exception as error:
+        except BaseException as error:  # work that calls sys.exit must not end the thread
             _log.error("%s: the work failed with %s", self._name, type(error).__name__)
         finally:
             with self._changed:

@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,6 +19,7 @@ SCHEMA_VERSION = 1
 DEFAULT_BUSY_TIMEOUT_S = 10.0
 _APPLICATION_ID = 0x47524C48  # "GRLH": tells this file from anybody else's
 _RETRY_S = 0.02
+_MEMORY = ":memory:"
 _SCHEMA = (
     """CREATE TABLE scores (
         id INTEGER PRIMARY KEY,
@@ -49,7 +50,9 @@ _ADVICE = {
 
 
 class HistoryFile:
-    """One connection to a history, shared by the threads of a process and opened again after a fork.
+    """One connection to a history, shared by the threads of a process.
+
+    The file is opened again after a fork, and when it was moved or removed; then a new one is begun.
 
     Args:
         path: The file.
@@ -67,6 +70,7 @@ class HistoryFile:
         self._closed = False
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._inode: tuple[int, int] | None = None
         with self._lock, self._explained():
             self._connected()
         _open.add(self)
@@ -106,8 +110,12 @@ class HistoryFile:
     def _connected(self) -> sqlite3.Connection:
         if self._closed:
             raise HistoryError(f"the history {self.path} is closed")
+        if self._connection is not None and self._inode != _inode_of(self.path):
+            connection, self._connection = self._connection, None
+            connection.close()  # the file was moved or removed, and SQLite would go on writing where nobody looks
         if self._connection is None:
             self._connection = self._connect()
+            self._inode = _inode_of(self.path)
         return self._connection
 
     def _connect(self) -> sqlite3.Connection:
@@ -176,12 +184,41 @@ class HistoryFile:
                 told = "there is no such file"
             raise HistoryError(f"the history {self.path} cannot be used: {told}") from error
 
+    def before_fork(self) -> bool:
+        """Close the connection, between two calls: what SQLite knows of its locks is wrong in a child.
+
+        A child that inherits it takes the locks of its parent for its own. It may then find the file locked for ever,
+        or write scores into a log that its parent, as it believes to be alone, deletes.
+
+        Returns:
+            Whether the lock is held: ``False`` if a call did not end within ``busy_timeout_s``.
+        """
+        held = self._lock.acquire(timeout=self._busy_timeout_s)
+        if held and self.path != _MEMORY and self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+        return held
+
+    def after_fork_in_parent(self) -> None:
+        """Go on; the next call opens the file again."""
+        self._lock.release()
+
     def after_fork(self) -> None:
         """Begin anew in a child process: SQLite forbids to use, or even to close, what its parent opened."""
         if self._connection is not None:
             _left_behind.append(self._connection)
         self._lock = threading.Lock()  # whoever held it is not in this process
         self._connection = None
+
+
+def _inode_of(path: str) -> tuple[int, int] | None:
+    """What tells a file from one that takes its place; ``None`` if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 @contextmanager
@@ -198,15 +235,31 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]
 
 _open: weakref.WeakSet[HistoryFile] = weakref.WeakSet()
 _left_behind: list[sqlite3.Connection] = []
+_forking = threading.Lock()
+_held: list[HistoryFile] = []
+
+
+def _before_fork() -> None:
+    _forking.acquire()
+    _held.extend(file for file in list(_open) if file.before_fork())
+
+
+def _forked_in_parent() -> None:
+    while _held:
+        _held.pop().after_fork_in_parent()
+    _forking.release()
 
 
 def _forked() -> None:
+    global _forking
+    _forking = threading.Lock()
+    _held.clear()
     for file in list(_open):
         file.after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(before=_before_fork, after_in_parent=_forked_in_parent, after_in_child=_forked)
 
 
 def _name(error: sqlite3.Error) -> str:

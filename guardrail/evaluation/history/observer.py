@@ -18,9 +18,8 @@ from guardrail.evaluation.datasets.items import Item
 from guardrail.evaluation.datasets.measurement import ItemInProgress
 from guardrail.evaluation.datasets.metrics import Metric, metric
 from guardrail.evaluation.history.background import Background
-from guardrail.evaluation.history.store import History, Record
+from guardrail.evaluation.history.store import History, Record, row_of
 from guardrail.events import Event, RunEnded
-from guardrail.policy import POLICIES
 from guardrail.protocols import Clock, RunObserver
 from guardrail.scope import run_scope
 from guardrail.scoring.verifier import Verifier
@@ -34,8 +33,8 @@ DEFAULT_MAX_WAITING = 64
 _DECIDED = (OutcomeStatus.ACCEPTED, OutcomeStatus.BEST_ATTEMPT, OutcomeStatus.REFUSED)
 _STOPPED = "claims_failed"
 _UNKNOWN = ("scoring_error", "no_context")
-_NEVER = -1.0  # no ΔR is within it
 _HASH_BYTES = 8
+_MOST_TOLD = 100
 _FAILED = "failed: "
 
 
@@ -89,7 +88,8 @@ class SamplingObserver:
         clock: Seconds since the epoch; for tests.
 
     Raises:
-        ConfigurationError: If a setting is out of range, or there is no such metric.
+        ConfigurationError: If a setting is out of range, there is no such metric, one is named twice or like what is
+            recorded anyway, or a tag cannot be recorded.
 
     Call :meth:`close` when the application ends. What is still waiting when the interpreter exits gets two seconds.
 
@@ -127,6 +127,7 @@ class SamplingObserver:
         self._metrics = () if self._verifier is None else tuple(_as_metric(own, self._verifier) for own in metrics)
         self._timeout_s = metric_timeout_s
         self._tags = dict(tags)
+        _check_names(self._metrics, self._tags)
         self._clock = clock
         self._told: set[tuple[str, str]] = set()
         self._background = Background(self._work, name="guardrail-sampling", max_waiting=max_waiting)
@@ -223,18 +224,12 @@ class SamplingObserver:
         if outcome.status in _DECIDED:
             known["accepted"] = float(outcome.accepted)
             known["refused"] = float(outcome.status is OutcomeStatus.REFUSED)
-        score = first_attempt_score(outcome.attempts[0], self._delta_of(outcome.policy)) if outcome.attempts else None
+        score = first_attempt_score(outcome.attempts[0], outcome.delta) if outcome.attempts else None
         if score is not None:
             known[ANSWER_SCORE] = score
         elif outcome.attempts:
             self._background.count("unscored")
         return known
-
-    def _delta_of(self, policy: str) -> float | None:
-        """δ of a policy; ``None`` if it is neither that of the verifier nor a shipped one."""
-        if self._verifier is not None and self._verifier.policy.name == policy:
-            return self._verifier.policy.delta
-        return POLICIES[policy].delta if policy in POLICIES else None
 
     def _write(self, at: float, outcome: Outcome, scores: Mapping[str, float]) -> bool:
         records = [
@@ -257,8 +252,8 @@ class SamplingObserver:
         return True
 
     def _tell(self, who: str, what: str) -> None:
-        """Log a problem, each kind once."""
-        if (who, what) not in self._told:
+        """Log a problem, each kind once; the number of kinds is bounded."""
+        if len(self._told) < _MOST_TOLD and (who, what) not in self._told:
             self._told.add((who, what))
             _log.warning("sampling: %s: %s", who, what)
 
@@ -294,6 +289,22 @@ def _as_metric(given: Metric | str, verifier: Verifier) -> Metric:
     return given
 
 
+def _check_names(metrics: Sequence[Metric], tags: Mapping[str, str]) -> None:
+    names = [*OWN_METRICS]
+    for own in metrics:
+        if own.name in names:  # scores of two kinds would be mixed
+            raise ConfigurationError(
+                f"metrics: {own.name!r} is there twice: name each once, and none of {', '.join(OWN_METRICS)}, which "
+                "are recorded of every sampled run"
+            )
+        names.append(own.name)
+    try:
+        for name in names:
+            row_of(Record(at=0.0, run_id="run", metric=name, score=0.0, tags=tags))
+    except ValueError as error:  # else every single record would be refused later, where nobody sees it
+        raise ConfigurationError(f"the history takes no such metrics or tags: {error}") from error
+
+
 def is_sampled(run_id: str, share: float) -> bool:
     """Whether a run is among a share of all runs; the same in every process, and for every larger share.
 
@@ -309,17 +320,16 @@ def is_sampled(run_id: str, share: float) -> bool:
     return bool(int.from_bytes(digest, "big") < share * 2.0 ** (8 * _HASH_BYTES))
 
 
-def first_attempt_score(attempt: Attempt, delta: float | None) -> float | None:
+def first_attempt_score(attempt: Attempt, delta: float) -> float | None:
     """Where an attempt stands in the order in which answers are stopped.
 
     Args:
         attempt: The attempt.
-        delta: δ of the policy; ``None`` if it is not known. Then a contradiction counts only if comparison found it,
-            which is all there is with a calibrated model.
+        delta: δ of the policy.
 
     Returns:
-        See :func:`guardrail.evaluation.benchmarks.quality.answer_score`; ``None`` if that is not known: something could not be
-        checked, or the attempt broke off before anything was wrong with it.
+        See :func:`guardrail.evaluation.benchmarks.quality.answer_score`; ``None`` if that is not known: something could
+        not be checked, or the attempt broke off before anything was wrong with it.
     """
     if not attempt.complete and attempt.reason != _STOPPED:
         return None
@@ -328,5 +338,4 @@ def first_attempt_score(attempt: Attempt, delta: float | None) -> float | None:
         return answer_score([(False, attempt.worst_delta_r)])
     if any(v.reason in _UNKNOWN or (v.segment.kind.checked and not v.checked) for v in attempt.verdicts):
         return None
-    within = _NEVER if delta is None else delta
-    return answer_score((vetoed(verdict, within), score) for verdict, score in scored)
+    return answer_score((vetoed(verdict, delta), score) for verdict, score in scored)

@@ -6,6 +6,8 @@ A row is a number and where it comes from. Questions, answers and passages are n
 from __future__ import annotations
 
 import json
+import math
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -18,6 +20,8 @@ from guardrail.evaluation.summary import Summary, finite, summarise
 
 _LONGEST_NAME = 200
 _MOST_TAGS = 20
+_YEAR_1 = -62_135_596_800.0
+_YEAR_10_000 = 253_402_300_800.0
 _INSERT = "INSERT INTO scores (at, run_id, metric, score, scorer, policy, tags) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -26,7 +30,7 @@ class Record:
     """One score.
 
     Attributes:
-        at: When, in seconds since the epoch.
+        at: When, in seconds since the epoch; of the years 1 to 9999.
         run_id: The run that it belongs to.
         metric: What was measured.
         score: The number; finite.
@@ -52,7 +56,8 @@ class Bucket:
         start: Begin in seconds since the epoch: of the stretch of time, or the time of the first of so many records.
         end: End of the stretch of time (exclusive), or the time of the last of so many records.
         summary: Their figures.
-        complete: Whether it has all of its records: ``False`` for the last of a series by number while it still fills.
+        complete: Whether it has all of its records: ``False`` for the last of a series while it still fills, and for a
+            stretch of time that ``since`` or ``until`` cuts.
     """
 
     start: float
@@ -97,8 +102,8 @@ class History:
             record: The score.
 
         Raises:
-            ValueError: If the score or the time is not a finite number, or a name is empty or longer than 200
-                characters.
+            ValueError: If the score or the time is not a finite number, the time is not one in seconds, or a name is
+                empty or longer than 200 characters.
             HistoryError: If the file cannot be written.
         """
         self.record_many([record])
@@ -113,7 +118,7 @@ class History:
             ValueError: As for :meth:`record`.
             HistoryError: If the file cannot be written.
         """
-        rows = [_row(record) for record in records]
+        rows = [row_of(record) for record in records]
         if rows:
             self._file.write(lambda connection: connection.executemany(_INSERT, rows))
 
@@ -193,7 +198,9 @@ class History:
         length = finite(every_s, "every_s")
         if length <= 0.0:
             raise ValueError(f"every_s must be above 0, got {length!r}")
-        return _by_time(self._timed(metric, since, until), length)
+        first = -math.inf if since is None else finite(since, "since")
+        last = min(time.time(), math.inf if until is None else finite(until, "until"))
+        return _by_time(self._timed(metric, since, until), length, first, last)
 
     def prune(self, before: float) -> int:
         """Delete old scores.
@@ -242,7 +249,12 @@ class History:
         return self._file.read(lambda connection: connection.execute(query, values).fetchall())
 
 
-def _row(record: Record) -> tuple[float, str, str, float, str, str, str]:
+def row_of(record: Record) -> tuple[float, str, str, float, str, str, str]:
+    """What stands in the file for a record.
+
+    Raises:
+        ValueError: If it cannot be recorded; see :meth:`History.record`.
+    """
     tags = dict(record.tags)
     if len(tags) > _MOST_TAGS:
         raise ValueError(f"a record has at most {_MOST_TAGS} tags, got {len(tags)}")
@@ -254,8 +266,10 @@ def _row(record: Record) -> tuple[float, str, str, float, str, str, str]:
             raise ValueError(f"{name} must not be empty")
         if len(value) > _LONGEST_NAME:  # a history holds names and numbers, no content
             raise ValueError(f"{name} has {len(value)} characters; at most {_LONGEST_NAME} are allowed")
+    if not _YEAR_1 <= finite(record.at, "at") < _YEAR_10_000:  # milliseconds would be; nobody could print them
+        raise ValueError(f"at must be in seconds since the epoch, of the years 1 to 9999, got {record.at!r}")
     return (
-        finite(record.at, "at"),
+        float(record.at),
         record.run_id,
         record.metric,
         finite(record.score, "score"),
@@ -265,9 +279,14 @@ def _row(record: Record) -> tuple[float, str, str, float, str, str, str]:
     )
 
 
-def _by_time(timed: Sequence[tuple[float, float]], length: float) -> tuple[Bucket, ...]:
+def _by_time(timed: Sequence[tuple[float, float]], length: float, first: float, last: float) -> tuple[Bucket, ...]:
     return tuple(
-        Bucket(start=at * length, end=(at + 1) * length, summary=summarise([score for _, score in own]))
+        Bucket(
+            start=at * length,
+            end=(at + 1) * length,
+            summary=summarise([score for _, score in own]),
+            complete=first <= at * length and (at + 1) * length <= last,
+        )
         for at, own in groupby(timed, key=lambda pair: pair[0] // length)
     )
 

@@ -126,12 +126,11 @@ async def test_a_live_run_has_the_score_that_the_profile_counts(policy):
         guard = Guardrail(policy=live, entailment=model, observers=[])
         outcome = await guard.run(lambda text=row.answer: text, question=row.question, context=list(row.context))
         expected = await score_with_citations(row, own, Verifier(policy=live, entailment=model))
-        for delta in (None, live.delta):
-            score = first_attempt_score(outcome.attempts[0], delta) if outcome.attempts else None
-            if score is None or expected is None:
-                assert score is expected, (row.answer, row.context, score, expected)
-            else:
-                assert min(score, clip + 1) == min(expected, clip + 1) or min(score, expected) > clip
+        score = first_attempt_score(outcome.attempts[0], outcome.delta) if outcome.attempts else None
+        if score is None or expected is None:
+            assert score is expected, (row.answer, row.context, score, expected)
+        else:
+            assert min(score, clip + 1) == min(expected, clip + 1) or min(score, expected) > clip
 
 
 def test_a_contradiction_within_delta_is_cut_off_where_a_run_that_does_not_know_delta_would_see_it():

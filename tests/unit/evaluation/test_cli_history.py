@@ -19,6 +19,7 @@ from guardrail.testing import FakeEntailment
 
 DAY = 86_400
 FIRST = datetime(2026, 3, 1, tzinfo=UTC).timestamp()
+OF_PROFILE = {"policy": "calibrated", "scorer": "/srv/models/fake"}
 FALLING = [0.88, 0.86, 0.89, 0.87, 0.85, 0.84, 0.82, 0.76]
 
 
@@ -31,11 +32,11 @@ def path(tmp_path):
 def write(path):
     """Writes scores of a metric, one a day unless told otherwise."""
 
-    def write(scores, name="faithfulness", first=FIRST, every_s=DAY):
+    def write(scores, name="faithfulness", first=FIRST, every_s=DAY, **more):
         with History(path) as history:
             history.record_many(
                 [
-                    Record(at=first + n * every_s, run_id=str(n), metric=name, score=score)
+                    Record(at=first + n * every_s, run_id=str(n), metric=name, score=score, **more)
                     for n, score in enumerate(scores)
                 ]
             )
@@ -270,7 +271,7 @@ def profile(tmp_path_factory):
 )
 def test_drift_from_a_profile(path, write, capsys, profile, scores, status, said):
     write([0.9] * 8)
-    write(scores, name="answer_score", every_s=60)
+    write(scores, name="answer_score", every_s=60, **OF_PROFILE)
     assert main(["history", str(path), "--profile", str(profile)]) == status
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("drift from the profile")]
     assert said in line
@@ -280,8 +281,8 @@ def test_drift_from_a_profile(path, write, capsys, profile, scores, status, said
 
 
 def test_drift_is_of_the_scores_that_are_asked_for(path, write, capsys, profile):
-    write([0.9] * 60, name="answer_score", first=FIRST - 30 * DAY, every_s=60)
-    write([0.0] * 60, name="answer_score", every_s=60)
+    write([0.9] * 60, name="answer_score", first=FIRST - 30 * DAY, every_s=60, **OF_PROFILE)
+    write([0.0] * 60, name="answer_score", every_s=60, **OF_PROFILE)
     _, found = _json(path, capsys, "--profile", str(profile), "--since", "2026-03-01")
     assert (found["drift"]["level"], found["drift"]["n"]) == ("critical", 60)
 

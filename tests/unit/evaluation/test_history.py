@@ -203,18 +203,26 @@ def test_both_sides_of_a_fork_write(history):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_child_neither_uses_nor_closes_what_its_parent_opened(history):
-    opened = history._file._connection
-    child = os.fork()
-    if not child:
-        status = 1
-        try:
-            history.records()
-            kept = any(own is opened for own in history_file._left_behind)
-            status = 0 if kept and history._file._connection is not opened else 2
-        finally:
-            os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_child_inherits_no_connection_unless_one_is_busy_and_then_leaves_it_alone(path, busy):
+    with History(path, busy_timeout_s=0.0) as history:
+        opened, lock = history._file._connection, history._file._lock
+        if busy:
+            lock.acquire()
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                history.records()
+                kept = any(own is opened for own in history_file._left_behind)
+                status = 0 if kept is busy and history._file._connection is not opened else 2
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert (history._file._connection is opened) is busy
+        if busy:
+            lock.release()
+        assert history.records() == []
 
 
 def test_a_file_that_somebody_else_begins_at_the_same_time(path, monkeypatch):
