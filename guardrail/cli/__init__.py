@@ -1,4 +1,4 @@
-"""The ``guardrail`` command: ``demo``, ``check``, ``bench`` and ``train``."""
+"""The ``guardrail`` command: ``demo``, ``check``, ``bench``, ``evaluate``, ``calibrate``, ``history`` and ``train``."""
 
 from __future__ import annotations
 

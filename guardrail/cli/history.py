@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # numpy and rich are for those who look at a history, not for
     from collections.abc import Callable
 
     from rich.console import Console
+    from rich.table import Table
 
     from guardrail.evaluation.alarms import Alarm
     from guardrail.evaluation.calibration.drift import DriftAlarm
@@ -40,6 +41,8 @@ _AGO = re.compile(r"(\d{1,6})([mhdw])")
 _FORMATS = {"day": "%Y-%m-%d", "hour": "%Y-%m-%d %H:%M"}
 _LEVEL_STYLES = {"ok": "green", "warning": "bold yellow", "critical": "bold red"}
 _ANSWER_SCORE = "answer_score"
+_DISPENSABLE = ("min", "max", "sd", "< 0.5", "p10")
+_WIDEST = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,21 +154,21 @@ def _rows(history: History, name: str, arguments: argparse.Namespace) -> list[_R
 def _drift(history: History, arguments: argparse.Namespace) -> tuple[DriftAlarm | None, int]:
     """The alarm, and how many scores are of another policy or model than those of the profile."""
     from guardrail.evaluation.calibration.drift import drift_alarm
-    from guardrail.evaluation.calibration.profile import Profile, _without_folders
+    from guardrail.evaluation.calibration.profile import Profile, without_folders
 
     profile = Profile.load(arguments.profile)
     records = history.records(_ANSWER_SCORE, since=arguments.since)
     if not records:
         raise InputError(f"the history {arguments.file} has no {_ANSWER_SCORE} to compare with a profile")
     wanted = (profile.name, profile.scorer)
-    found = Counter((own.policy, _without_folders(own.scorer)) for own in records)
+    found = Counter((own.policy, without_folders(own.scorer)) for own in records)
     if wanted not in found:
         there = ", ".join(f"policy {policy!r} with {scorer!r}" for policy, scorer in sorted(found))
         raise InputError(
             f"the history {arguments.file} has no {_ANSWER_SCORE} of the profile's policy {profile.name!r} with its "
             f"model {profile.scorer!r}, only of {there}: name the profile of one of these"
         )
-    scores = [own.score for own in records if (own.policy, _without_folders(own.scorer)) == wanted]
+    scores = [own.score for own in records if (own.policy, without_folders(own.scorer)) == wanted]
     return drift_alarm(profile, scores), len(records) - len(scores)
 
 
@@ -187,10 +190,6 @@ def _as_json(rows: dict[str, list[_Row]], drift: DriftAlarm | None, left_out: in
 
 
 def _print(console: Console, name: str, rows: list[_Row], by: str | int) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     columns: dict[str, Callable[[Bucket], float | None]] = {
         "mean": lambda bucket: bucket.summary.mean,
         "sd": lambda bucket: bucket.summary.sd,
@@ -199,8 +198,24 @@ def _print(console: Console, name: str, rows: list[_Row], by: str | int) -> None
         "min": lambda bucket: bucket.summary.minimum,
         "max": lambda bucket: bucket.summary.maximum,
     }
+    wide = console.options.update(width=_WIDEST)
+    table = _table(name, rows, by, columns)
+    for less in _DISPENSABLE:  # a figure that is cut in the middle is worse than none
+        if console.measure(table, options=wide).maximum <= console.width:
+            break
+        del columns[less]
+        table = _table(name, rows, by, columns)
+    console.print(table)
+    console.print()
+
+
+def _table(name: str, rows: list[_Row], by: str | int, columns: dict[str, Callable[[Bucket], float | None]]) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    table.add_column(Text(name), no_wrap=True)
+    table.add_column(Text(name), overflow="fold")
     for heading in ("n", *columns):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("alarm", no_wrap=True)
@@ -208,8 +223,7 @@ def _print(console: Console, name: str, rows: list[_Row], by: str | int) -> None
         begin = datetime.fromtimestamp(row.bucket.start, UTC).strftime(_FORMATS.get(str(by), "%Y-%m-%d %H:%M:%S"))
         figures = (_number(figure(row.bucket)) for figure in columns.values())
         table.add_row(begin, str(row.bucket.summary.n), *figures, _alarm_word(row, newest=row is rows[-1]))
-    console.print(table)
-    console.print()
+    return table
 
 
 def _alarm_word(row: _Row, *, newest: bool) -> Any:

@@ -37,11 +37,22 @@ class CitedClaim:
         claim: The claim, without citation marks.
         cited: Ids of the passages; an id that occurs again counts once.
         before: What precedes the claim in its answer, so that its pronouns find their subject; may be empty.
+
+    Raises:
+        InputError: If one of them is of another type.
     """
 
     claim: str = field(repr=False)
     cited: tuple[str, ...] = ()
     before: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.claim, str) or not isinstance(self.before, str):
+            raise InputError("claim and before of a CitedClaim must be str")
+        # One text would be taken for as many ids as it has characters, and a number for the id of no passage.
+        cited: Any = self.cited
+        if isinstance(cited, str) or not all(isinstance(passage_id, str) for passage_id in cited):
+            raise InputError("cited of a CitedClaim must be a tuple of passage ids, each a str")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

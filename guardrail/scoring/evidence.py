@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
 from guardrail.scoring.entailment.lexical import content_words
@@ -214,20 +215,27 @@ class EvidenceIndex:
         """Whether a word stands in any passage, in any form.
 
         Example:
-            >>> index = EvidenceIndex([Passage(id="1", text="The Americans left Bergen.")])
-            >>> [index.knows(word) for word in ("America", "Bergen's", "Oslo")]
-            [True, True, False]
+            >>> index = EvidenceIndex([Passage(id="1", text="The Americans left Bergen. WiFi is free.")])
+            >>> [index.knows(word) for word in ("America", "Bergen's", "Wi-Fi", "Oslo")]
+            [True, True, True, False]
         """
-        return all(
-            beginning(part) in self._postings or (len(part) > _START and part[:_START] in self._starts)
-            for part in tokens(word)
-            if len(part) > 1
-        )
+        parts = [part for part in tokens(word) if len(part) > 1]
+        return "".join(parts) in self._written_as_one or all(map(self._knows_part, parts))
+
+    def _knows_part(self, part: str) -> bool:
+        return beginning(part) in self._postings or (len(part) > _START and part[:_START] in self._starts)
 
     @cached_property
     def _starts(self) -> frozenset[str]:
         """The first letters of all long words: "American" for "America"."""
         return frozenset(word[:_START] for s in self.sentences for word in s.words if len(word) >= _START)
+
+    @cached_property
+    def _written_as_one(self) -> frozenset[str]:
+        """Short words, and two of them as one: "WiFi" and "Wi-Fi"."""
+        short = frozenset(word for s in self.sentences for word in s.words if len(word) <= 2 * _START)
+        pairs = (pair for s in self.sentences for pair in pairwise(s.words) if len(pair[0]) < _START > len(pair[1]))
+        return short.union(map("".join, pairs))
 
     def plainly_answers(self, question: str) -> bool:
         """Whether one sentence has every content word of a question and something more to say about it.

@@ -11,7 +11,7 @@ import pytest
 import guardrail
 
 PUBLIC = {
-    "Attempt", "Budget", "CalibrationError", "Citation", "CitationStatus", "ClaimVerdict", "JudgeError",
+    "Attempt", "Budget", "CalibrationError", "HistoryError", "Citation", "CitationStatus", "ClaimVerdict", "JudgeError",
     "ConfigurationError", "ContextState", "DeadlineExceededError", "Decision",
     "Entailment", "EntailmentScore", "EvidenceSpan", "FailedClaim", "GenerationError", "GenerationRequest",
     "GenerationTimeoutError", "GenerationTypeError", "GeneratorSignatureError", "GuardedGenerator", "GuardedStream",

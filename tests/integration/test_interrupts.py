@@ -58,7 +58,9 @@ def long_answers(tmp_path_factory):
             item = {
                 "id": str(n),
                 "question": "How tall are the towers?",
-                "context": [" ".join(f"Tower {t} is {100 + t} metres tall and stands in district {t}." for t in towers)],
+                "context": [
+                    " ".join(f"Tower {t} is {100 + t} metres tall and stands in district {t}." for t in towers)
+                ],
                 "answer": " ".join(f"Tower {t} is {100 + t} metres tall and was built by guild {t}." for t in towers),
                 "label": n % 2,
             }

@@ -15,12 +15,12 @@ from guardrail import Guardrail, Policy, ScoringError
 from guardrail.errors import ConfigurationError, GenerationError
 from guardrail.evaluation.benchmarks.quality import NO_CLAIM
 from guardrail.evaluation.datasets.measurement import Measurement
-from guardrail.evaluation.history.observer import OWN_METRICS, SamplingObserver, first_attempt_score, is_sampled
+from guardrail.evaluation.history.observer import OWN_METRICS, SamplingObserver, is_sampled
 from guardrail.evaluation.history.store import History
 from guardrail.scope import run_scope
 from guardrail.telemetry import default_observers
 from guardrail.testing import FakeEntailment, ManualClock, ScriptedGenerator
-from guardrail.types import Attempt, ClaimVerdict, EntailmentScore, Segment, SegmentKind, VerdictLabel
+from guardrail.types import EntailmentScore
 
 WAIT_S = 30.0
 CONTEXT = ["The desk opens at ten. Entry is free."]
@@ -353,20 +353,6 @@ def test_a_share_is_a_share_and_part_of_every_larger_one():
     assert chosen[0.05] < chosen[0.2]
 
 
-def test_every_process_chooses_the_same():
-    code = (
-        "from guardrail.evaluation.history.observer import is_sampled\n"
-        "print([n for n in range(99) if is_sampled(str(n), .2)])"
-    )
-    told = {
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert told == {f"{[n for n in range(99) if is_sampled(str(n), 0.2)]}\n"}
-
-
 # --- settings -----------------------------------------------------------------------------------------------
 
 
@@ -390,37 +376,6 @@ def test_every_process_chooses_the_same():
 def test_wrong_settings(history, settings, said):
     with pytest.raises(ConfigurationError, match=said):
         SamplingObserver(history, **settings)
-
-
-def _attempt(*verdicts, **more):
-    return Attempt(**{"number": 1, "text": "…", "verdicts": verdicts, "complete": True, **more})
-
-
-def _verdict(kind=SegmentKind.CLAIM, **more):
-    return ClaimVerdict(segment=Segment(start=0, end=len(RIGHT), text=RIGHT, kind=kind), **more)
-
-
-@pytest.mark.parametrize(
-    ("attempt", "expected"),
-    [
-        (_attempt(_verdict(delta_r=0.2), _verdict(delta_r=0.4)), 0.4),
-        (_attempt(_verdict(delta_r=0.2), _verdict(SegmentKind.GREETING, reason="kind")), 0.2),
-        (_attempt(_verdict(delta_r=0.2), _verdict(SegmentKind.HEADING, reason="scoring_error")), None),
-        (_attempt(_verdict(delta_r=0.2), _verdict(reason="kind")), None),
-        (_attempt(_verdict(delta_r=0.2), complete=False, reason="timeout"), None),
-        (_attempt(_verdict(delta_r=0.9), complete=False, reason="claims_failed"), 0.9),
-        (_attempt(_verdict(reason="kind"), worst_delta_r=0.3), 0.3),
-        (_attempt(), NO_CLAIM),
-    ],
-)
-def test_what_is_known_of_a_first_attempt(attempt, expected):
-    assert first_attempt_score(attempt, 0.5) == expected
-
-
-@pytest.mark.parametrize(("delta", "expected"), [(0.9, 2.5), (0.4, 0.5)])
-def test_the_delta_of_the_policy_decides_what_is_stopped_at_any_delta(delta, expected):
-    """A contradiction that a model finds alone, without a calibration, stops what passes."""
-    assert first_attempt_score(_attempt(_verdict(verdict=VerdictLabel.CONTRADICTED, delta_r=0.5)), delta) == expected
 
 
 class _Contradicting:

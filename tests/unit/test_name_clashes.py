@@ -57,11 +57,13 @@ def index(*texts: str) -> EvidenceIndex:
         ("It was an American idea.", []),
         ("Carl Holm's idea won.", []),
         ("Anna Holm had the idea.", []),
+        ("It has Wi-Fi and a Coca-Cola sign.", ["Coca-Cola"]),
+        ("It has WiFi.", []),
         ("Anna Quist had the idea.", ["Anna Quist"]),
     ],
 )
 def test_a_name_is_known_from_any_passage(claim: str, unknown: list[str]):
-    known = index("Carl Holm went from America.", "The yard in Bergen built it.")
+    known = index("Carl Holm went from America.", "The yard in Bergen built it.", "There is free Wi-Fi.")
     assert [name.text for name in strangers(claim, known.knows)] == unknown
 
 

@@ -35,7 +35,6 @@ from guardrail.types import ClaimVerdict, Clash, ContextState, ReleaseMode, Segm
 Interval = tuple[float, float]
 ALWAYS: Interval = (-math.inf, math.inf)
 _UNKNOWN = ("no_context", "scoring_error")
-_NEVER = -1.0  # no ΔR is within it
 _FAILED = "error:"
 
 
@@ -155,15 +154,13 @@ class AnswerSignals:
     def uncertain_score(self, policy: Policy, lexical_weight: float) -> float:
         """The lowest score at which live runs with this answer may differ from :meth:`score`; else infinite.
 
-        A contradiction that only the model finds is a veto, but a live run may be scored without knowledge of δ, and
-        then it is none. Where citation marks are corrected, one that cannot be may stop a run.
+        Where citation marks are corrected, one that cannot be may stop a run.
         """
+        if policy.on_wrong_citation != "fail" or policy.cite == "check":
+            return math.inf
         scored = self.verdicts(policy.delta, lexical_weight)
-        own = [(vetoed(verdict, _NEVER), verdict.delta_r or 0.0) for verdict in scored]
-        found = [answer_score([at]) for v, at in zip(scored, own, strict=True) if vetoed(v, policy.delta) and not at[0]]
-        if policy.on_wrong_citation == "fail" and policy.cite != "check":
-            found += [answer_score(own[:count]) for count in self.cited]
-        return min(found, default=math.inf)
+        own = [(vetoed(verdict, policy.delta), verdict.delta_r or 0.0) for verdict in scored]
+        return min((answer_score(own[:count]) for count in self.cited), default=math.inf)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,9 @@ score as before.
 
 **What is compared.** A live run stops at the first claim that fails and does not know how bad the rest would have been.
 So the labelled answers are scored as far as a live run would have read them, and scores above δ count as one and the
-same, as policies differ in what they read behind it (:attr:`Scores.clip` of the profile; with a model that finds
-contradictions without being calibrated, or where wrong citations are corrected, it may lie below δ). Answers that no
-live run has a score for, as there was nothing to check them against, are left out on both sides. The statistic of the
+same, as policies differ in what they read behind it (:attr:`Scores.clip` of the profile; where wrong citations are
+corrected it may lie below δ). Answers that no live run has a score for, as there was nothing to check them against, are
+left out on both sides. The statistic of the
 two-sample Kolmogorov-Smirnov test is then the largest distance between the shares of answers up to a score, over the
 scores that the profile has kept. Looking at some scores only, and ties, can only make it smaller.
 

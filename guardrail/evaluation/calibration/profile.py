@@ -252,10 +252,10 @@ def model_identity(entailment: Any = None) -> tuple[str, str | None]:
         ('<lambda>', None)
     """
     model = default_entailment() if entailment is None else as_entailment(entailment)
-    return _without_folders(model.model_id), fingerprint_of(entailment, model)
+    return without_folders(model.model_id), fingerprint_of(entailment, model)
 
 
-def _without_folders(model_id: str) -> str:
+def without_folders(model_id: str) -> str:
     """A model that was loaded from a folder may be named by its path, which is nobody's business."""
     paths: tuple[PurePath, ...] = (PurePosixPath(model_id), PureWindowsPath(model_id))
     path = next((path for path in paths if path.is_absolute()), None)

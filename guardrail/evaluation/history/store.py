@@ -71,7 +71,8 @@ class History:
 
     Any number of processes and threads write to one file at the same time; each call is one short transaction. Calls
     block, for at most ``busy_timeout_s`` while others write: in asynchronous code call them in a thread. A history that
-    was opened before ``os.fork`` can be used on both sides of it.
+    was opened before ``os.fork`` can be used on both sides of it; the fork waits for a call that is under way. A file
+    that was moved or removed with those beside it (``-wal``, ``-shm``) is begun again at the next call.
 
     Args:
         path: The file; made if it is not there, unless ``read_only``. ``":memory:"`` keeps the scores in this object.

@@ -133,10 +133,10 @@ async def test_a_live_run_has_the_score_that_the_profile_counts(policy):
             assert min(score, clip + 1) == min(expected, clip + 1) or min(score, expected) > clip
 
 
-def test_a_contradiction_within_delta_is_cut_off_where_a_run_that_does_not_know_delta_would_see_it():
+def test_a_contradiction_within_delta_is_a_veto_as_in_a_run():
     contradicted = AnswerSignals(hallucinated=True, claims=(claim(0.6, contradiction=0.9),))
     assert contradicted.score(BALANCED, 0.0) == 2.6
-    assert contradicted.uncertain_score(BALANCED, 0.0) == 0.6
+    assert contradicted.uncertain_score(BALANCED, 0.0) == INF
 
 
 def test_marks_are_where_a_policy_may_stop_that_fails_what_it_cannot_correct():

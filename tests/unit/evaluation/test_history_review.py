@@ -14,16 +14,22 @@ import time
 import pytest
 
 from guardrail.cli import main
+from guardrail.errors import HistoryError, InputError
+from guardrail.evaluation.benchmarks.quality import NO_CLAIM
 from guardrail.evaluation.calibration import calibrate
+from guardrail.evaluation.citations import CitedClaim
 from guardrail.evaluation.history.background import Background
+from guardrail.evaluation.history.observer import first_attempt_score, is_sampled
 from guardrail.evaluation.history.store import History, Record
 from guardrail.evaluation.labelled import LabelledAnswer
 from guardrail.testing import FakeEntailment
+from guardrail.types import Attempt, ClaimVerdict, Segment, SegmentKind, VerdictLabel
 
 WAIT_S = 30.0
 DAY = 86_400
 NEW_YEAR = 20_454 * DAY  # 2026-01-01
 OTHER = {"policy": "balanced", "scorer": "onnx"}
+CLAIM = "Entry is free."
 OWN = {"policy": "calibrated", "scorer": "/srv/models/fake"}
 
 
@@ -111,16 +117,19 @@ def test_a_history_that_is_removed_is_begun_again(path):
             assert [own.at for own in other.records()] == [2.0]
 
 
-def test_a_history_in_place_of_another_is_read_and_written(path, tmp_path):
-    aside = tmp_path / "aside.sqlite"
-    with History(aside) as other:
-        other.record(record(at=5.0))
+def test_a_history_that_is_moved_away_is_left_to_those_who_moved_it(path, tmp_path):
+    (tmp_path / "old").mkdir()
     with History(path) as history, History(path, read_only=True) as reader:
         history.record(record(at=1.0))
-        aside.replace(path)
-        assert [own.at for own in reader.records()] == [5.0]
-        history.record(record(at=6.0))
-        assert [own.at for own in reader.records()] == [5.0, 6.0]
+        assert [own.at for own in reader.records()] == [1.0]
+        for file in path.parent.glob("scores.sqlite*"):
+            file.rename(tmp_path / "old" / file.name)
+        with pytest.raises(HistoryError, match="there is no such file"):
+            reader.records()
+        history.record(record(at=2.0))
+        assert [own.at for own in reader.records()] == [2.0]
+    with History(tmp_path / "old" / path.name, read_only=True) as old:
+        assert [own.at for own in old.records()] == [1.0]
 
 
 @pytest.mark.parametrize("at", [1.8e12, -7e10])
@@ -246,3 +255,93 @@ def test_a_profile_of_another_policy_has_nothing_to_compare(path, profile, capsy
     said = capsys.readouterr().err
     assert "no answer_score of the profile's policy 'calibrated' with its model 'fake'" in said
     assert "only of policy 'balanced' with 'onnx'" in said
+
+
+# --- citations ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"claim": "Tea.", "cited": "13"}, "must be a tuple of passage ids"),
+        ({"claim": "Tea.", "cited": (3,)}, "must be a tuple of passage ids"),
+        ({"claim": None}, "claim and before of a CitedClaim must be str"),
+        ({"claim": "Tea.", "before": None}, "claim and before of a CitedClaim must be str"),
+    ],
+)
+def test_a_cited_claim_of_other_types_is_refused(fields, said):
+    with pytest.raises(InputError, match=said):
+        CitedClaim(**fields)
+
+
+# --- the table ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        (60, ["n", "mean", "p10", "<", "0.5", "alarm"]),
+        (120, ["n", "mean", "sd", "p10", "<", "0.5", "min", "max", "alarm"]),
+    ],
+)
+def test_a_narrow_terminal_has_fewer_columns_and_no_figure_is_cut(path, capsys, monkeypatch, columns, shown):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with History(path) as history:
+        history.record_many([record(at=NEW_YEAR + n, score=0.9 - 0.8 * (n > 7)) for n in range(10)])
+    assert main(["history", str(path), "--by", "2"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= columns and "…" not in line for line in lines)
+    assert lines[0].split() == ["m", *shown]
+    assert lines[6].split()[:4] == ["2026-01-01", "00:00:08", "2", "0.100"]
+    assert lines[6].endswith("critical −88.9%")
+
+
+# --- first attempts -----------------------------------------------------------------------------------------
+
+
+def _attempt(*verdicts, **more):
+    return Attempt(**{"number": 1, "text": "…", "verdicts": verdicts, "complete": True, **more})
+
+
+def _verdict(kind=SegmentKind.CLAIM, **more):
+    return ClaimVerdict(segment=Segment(start=0, end=len(CLAIM), text=CLAIM, kind=kind), **more)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "expected"),
+    [
+        (_attempt(_verdict(delta_r=0.2), _verdict(delta_r=0.4)), 0.4),
+        (_attempt(_verdict(delta_r=0.2), _verdict(SegmentKind.GREETING, reason="kind")), 0.2),
+        (_attempt(_verdict(delta_r=0.2), _verdict(SegmentKind.HEADING, reason="scoring_error")), None),
+        (_attempt(_verdict(delta_r=0.2), _verdict(reason="kind")), None),
+        (_attempt(_verdict(delta_r=0.2), complete=False, reason="timeout"), None),
+        (_attempt(_verdict(delta_r=0.9), complete=False, reason="claims_failed"), 0.9),
+        (_attempt(_verdict(reason="kind"), worst_delta_r=0.3), 0.3),
+        (_attempt(), NO_CLAIM),
+    ],
+)
+def test_what_is_known_of_a_first_attempt(attempt, expected):
+    assert first_attempt_score(attempt, 0.5) == expected
+
+
+@pytest.mark.parametrize(("delta", "expected"), [(0.9, 2.5), (0.4, 0.5)])
+def test_the_delta_of_the_policy_decides_what_is_stopped_at_any_delta(delta, expected):
+    """A contradiction that a model finds alone, without a calibration, stops what passes."""
+    assert first_attempt_score(_attempt(_verdict(verdict=VerdictLabel.CONTRADICTED, delta_r=0.5)), delta) == expected
+
+
+# --- the choice ---------------------------------------------------------------------------------------------
+
+
+def test_every_process_chooses_the_same():
+    code = (
+        "from guardrail.evaluation.history.observer import is_sampled\n"
+        "print([n for n in range(99) if is_sampled(str(n), .2)])"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert told == {f"{[n for n in range(99) if is_sampled(str(n), 0.2)]}\n"}
