@@ -29,7 +29,6 @@ from guardrail.policy import Policy
 from guardrail.protocols import Clock
 from guardrail.recorder import Recorder
 from guardrail.run_evidence import RunEvidence
-from guardrail.scoring.cited_text import cited_text
 from guardrail.scoring.claims import Preceding, needs_check
 from guardrail.scoring.evidence import EvidenceIndex
 from guardrail.scoring.verifier import START, Verifier
@@ -254,6 +253,8 @@ class Pipeline:
         """
         order = [passage.id for passage in index.passages]
         numbers = {pid: number for number, pid in enumerate(order, start=1)}
+        from guardrail.scoring.cited_text import cited_text  # most policies write nothing
+
         for fix in (True, False) if self._policy.cite == "fix" else (False,):
             segment = verdict.segment
             text = cited_text(verdict, numbers=numbers, fix=fix)

@@ -11,22 +11,24 @@ class LazyPattern:
 
     Args:
         *alternatives: Regular expressions, joined by ``|``.
+        flags: As of :func:`re.compile`.
 
     Example:
         >>> bool(LazyPattern("hi", "hello").fullmatch("hello"))
         True
     """
 
-    def __init__(self, *alternatives: str) -> None:
+    def __init__(self, *alternatives: str, flags: int = 0) -> None:
         self._alternatives = alternatives
+        self._flags = flags
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        return re.compile("(?:" + "|".join(self._alternatives) + ")")
+        return re.compile("(?:" + "|".join(self._alternatives) + ")", self._flags)
 
-    def match(self, text: str) -> re.Match[str] | None:
+    def match(self, text: str, start: int = 0) -> re.Match[str] | None:
         """As :meth:`re.Pattern.match`."""
-        return self._pattern.match(text)
+        return self._pattern.match(text, start)
 
     def fullmatch(self, text: str) -> re.Match[str] | None:
         """As :meth:`re.Pattern.fullmatch`."""

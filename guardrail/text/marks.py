@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from guardrail.text.lazy import LazyPattern
+
 _CANDIDATE = re.compile(r"\[([\^C]?)(\d{1,3}(?:\s?[,;–-]\s?[\^C]?\d{1,3})*)\]")
 _NUMBER = re.compile(r"\d{1,3}")
 _JOINERS = r"and|or|but|while|whereas|although|though|which|who|e|ed|ma|mentre|und|oder|aber|während|et|mais|y|pero"
 # A mark ends a clause. What follows it is a stop, a closer, the end of a line, or a word that begins the next clause.
-_ENDS_CLAUSE = re.compile(
+_ENDS_CLAUSE = LazyPattern(
     r"\s*(?:[.,;:!?…)\]|。，、；：！？）】」』؟،؛।॥۔։።]|[–—](?!\s?[\d\[])|$)"
     r"|[\"”»’'](?!\w)|\*{1,3}(?!\w)|_{1,3}(?!\w)|~~(?!\w)|</?[a-z]"
     r"|\s+-\s+(?![\d\[])|[ \t]*\n(?!\s*(?:[a-z](?![.)])|\d{1,3}(?![\d.)])))"
@@ -19,15 +21,15 @@ _ENDS_CLAUSE = re.compile(
 _BEFORE_ANOTHER = re.compile(r"\s{0,3}([,;–—-]?\s{0,3}(?:(?:and|or|e|und|et|y|o|oder|ou|&)\s)?)(?=\[)")
 # "x[1]", "row_ids[2]", "The score is [3]", "in the range [1, 5]": an index, a value, an interval.
 _INDEXED = re.compile(r"(?:(?<!\w)(?<!\d )(?<!\d)[a-z]|(?<!\w)[A-Za-z]\w*_\w*[A-Za-z\d])$")
-_SAYS_VALUE = re.compile(
+_SAYS_VALUE = LazyPattern(
     r"(?:[=≤≥≈≠∈±×÷]|\b(?:is|are|was|were|equals?|than|exactly|approximately|è|sono|ist|sind|war|est|sont|es|son)\b)"
     r"\s*$|(?<!source)(?<!sources)(?<!reference)(?<!references)(?<!see)(?<!quelle)(?<!quellen)(?<!fonte)(?<!fonti):\s*$",
-    re.IGNORECASE,
+    flags=re.IGNORECASE,
 )
-_SAYS_INTERVAL = re.compile(
+_SAYS_INTERVAL = LazyPattern(
     r"\b(?:between|intervals?|ranges?|(?:lies?|lying|lay|falls?|fell|is|are|values?|numbers?|\w) (?:with)?in|"
     r"intervall|intervallo|intervalle|intervalo)(?: the| of| from)?\s*$",
-    re.IGNORECASE,
+    flags=re.IGNORECASE,
 )
 _CODE = re.compile(r"(`{1,3})(?!`)[^`\n]{1,400}\1(?!`)")
 _MATH = re.compile(r"\$(?=[^\s$])[^$\n]{1,400}(?<=\S)\$(?!\d)|\\\(.{1,400}?\\\)|\\\[.{1,400}?\\\]", re.DOTALL)
