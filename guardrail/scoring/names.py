@@ -25,6 +25,19 @@ _COMMON = frozenset(
     "passage passages source sources document documents article step steps section chapter table figure example "
     "question answer option celsius fahrenheit kelvin".split()
 )
+# Places that records and news write in short: a word of the name, and what may stand for it.
+_SHORT_FORMS = dict(
+    pair.split("=")
+    for pair in (
+        "alabama=al alaska=ak arizona=az arkansas=ar california=ca colorado=co connecticut=ct delaware=de florida=fl "
+        "georgia=ga hawaii=hi idaho=id illinois=il indiana=in iowa=ia kansas=ks kentucky=ky louisiana=la maine=me "
+        "maryland=md massachusetts=ma michigan=mi minnesota=mn mississippi=ms missouri=mo montana=mt nebraska=ne "
+        "nevada=nv hampshire=nh jersey=nj mexico=nm york=ny carolina=nc dakota=nd ohio=oh oklahoma=ok oregon=or "
+        "pennsylvania=pa rhode=ri tennessee=tn texas=tx utah=ut vermont=vt virginia=va washington=wa wisconsin=wi "
+        "wyoming=wy ontario=on quebec=qc alberta=ab manitoba=mb states=us america=us american=us americans=us "
+        "kingdom=uk britain=uk british=uk european=eu emirates=uae soviet=ussr"
+    ).split()
+)
 _SHORT = 3  # words; a short answer may be nothing but a name
 _TITLE = 0.1  # share of ordinary words in small letters that a title has at most
 _ACRONYM = 5
@@ -75,13 +88,18 @@ def names_in(text: str) -> list[Name]:
 
 
 def strangers(text: str, knows: Callable[[str], bool]) -> list[Name]:
-    """The names of a sentence of which no word is known: "Penn" is enough for "Sean Penn".
+    """The names of a sentence of which no word is known: "Penn" is enough for "Sean Penn", and "CA" for "California".
 
     Args:
         text: One sentence, without markup.
         knows: Whether a word stands in any passage.
     """
-    return [name for name in names_in(text) if not any(map(knows, name.words))]
+    return [name for name in names_in(text) if not any(_is_known(word, knows) for word in name.words)]
+
+
+def _is_known(word: str, knows: Callable[[str], bool]) -> bool:
+    short = _SHORT_FORMS.get(word.lower())
+    return knows(word) or (short is not None and knows(short))
 
 
 def _continues(text: str, last: re.Match[str], word: re.Match[str]) -> bool:

@@ -59,11 +59,19 @@ def index(*texts: str) -> EvidenceIndex:
         ("Anna Holm had the idea.", []),
         ("It has Wi-Fi and a Coca-Cola sign.", ["Coca-Cola"]),
         ("It has WiFi.", []),
+        ("It stands in Goleta, California.", ["Goleta"]),
+        ("It stands in Texas.", ["Texas"]),
+        ("It came from the United States.", []),
         ("Anna Quist had the idea.", ["Anna Quist"]),
     ],
 )
 def test_a_name_is_known_from_any_passage(claim: str, unknown: list[str]):
-    known = index("Carl Holm went from America.", "The yard in Bergen built it.", "There is free Wi-Fi.")
+    known = index(
+        "Carl Holm went from America.",
+        "The yard in Bergen built it.",
+        "There is free Wi-Fi.",
+        "Address: 12 Main St, CA, USA or US",
+    )
     assert [name.text for name in strangers(claim, known.knows)] == unknown
 
 
