@@ -9,7 +9,16 @@ from decimal import Decimal
 from guardrail.scoring.identifier_clashes import identifier_clash
 from guardrail.scoring.lexicon import LIGHT_VERBS
 from guardrail.scoring.statements import Statement, coverage
-from guardrail.scoring.value_subjects import clause_of, is_denied, measured_by, noun_of, nouns_of, share_of, subject_of
+from guardrail.scoring.value_subjects import (
+    CONJUNCTIONS,
+    clause_of,
+    is_denied,
+    measured_by,
+    noun_of,
+    nouns_of,
+    share_of,
+    subject_of,
+)
 from guardrail.text.values import Value, ValueKind, compatible
 from guardrail.types import Clash, ClashKind
 
@@ -30,7 +39,6 @@ _UNIVERSAL = frozenset("all every each both always tutti tutte jeder jede alle t
 _MORE = frozenset(
     "another other others more additional further also altro altri andere autre autres otro otros".split()
 )
-_CONJUNCTIONS = frozenset("and or but e o ed und oder et ou y".split())
 _CLASH_KINDS = {ValueKind.DATE: ClashKind.DATE, ValueKind.WEEKDAY: ClashKind.DATE, ValueKind.TIME: ClashKind.DATE}
 
 
@@ -266,7 +274,7 @@ def _region(statement: Statement, value: Value, rivals: Sequence[Value]) -> froz
     clause = clause_of(statement, value)
     found: set[str] = set()
     for word in statement.words:
-        if word.start >= value.end and (word.clause != clause or word.text in _CONJUNCTIONS):
+        if word.start >= value.end and (word.clause != clause or word.text in CONJUNCTIONS):
             break
         if word.start >= start and word.content and word.text not in LIGHT_VERBS:
             found.add(word.stem)

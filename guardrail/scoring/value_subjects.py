@@ -9,7 +9,7 @@ from guardrail.scoring.statements import Statement
 from guardrail.text.values import Value, ValueKind
 
 _NOUN_REACH = 24  # characters between a number and the noun it counts
-_CONJUNCTIONS = frozenset("and or but e o ed und oder et ou y".split())
+CONJUNCTIONS = frozenset("and or but e o ed und oder et ou y".split())
 
 
 def subject_of(claim: Statement, value: Value) -> frozenset[str]:
@@ -67,7 +67,7 @@ def nouns_of(statement: Statement, value: Value) -> set[str]:
         between = statement.text[value.end : word.start]
         if len(between) > _NOUN_REACH or any(mark in between for mark in ",;:.()|\n") or len(found) == 3:
             break
-        if word.text in _CONJUNCTIONS:
+        if word.text in CONJUNCTIONS:
             break
         if word.content:
             found.add(word.stem)

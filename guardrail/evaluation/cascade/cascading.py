@@ -16,6 +16,7 @@ from guardrail.scope import run_scope
 from guardrail.scoring.asking import ask_model
 from guardrail.scoring.delta_r import CONTRADICTION_THRESHOLD
 from guardrail.scoring.entailment import as_entailment, default_entailment
+from guardrail.scoring.entailment.declared import Declares
 from guardrail.scoring.entailment.identity import fingerprint_of, identity
 from guardrail.types import EntailmentScore
 
@@ -28,7 +29,7 @@ NOT_SUPPORTED = 0.05
 """N after a NO, a PARTIAL, or a doubt that nobody decided: too little for every shipped policy."""
 
 
-class Cascade:
+class Cascade(Declares):
     """An entailment model whose doubtful scores a judge decides.
 
     **Which pairs are asked.** Those whose N lies in the band from ``low`` to ``high``, unless a verdict cannot turn
@@ -115,7 +116,7 @@ class Cascade:
             JudgeBudget(judgements_per_run)  # it says what is wrong with the number
         self._judge = judge
         self._model = default_entailment() if model is None else as_entailment(model)
-        self._given = self._model if model is None else model  # an adapter hides what it declares
+        self._given = self._model if model is None else model
         self._low, self._high = float(low), float(high)
         self._deadline_s = deadline_s
         self._per_run = judgements_per_run
@@ -131,26 +132,6 @@ class Cascade:
     def budget(self) -> JudgeBudget | None:
         """What is left of the budget for all runs; ``None`` if there is no limit."""
         return self._budget
-
-    @property
-    def languages(self) -> Any:
-        """What the model declares; see :func:`~guardrail.scoring.languages.trained_languages`."""
-        return getattr(self._given, "languages", None)
-
-    @property
-    def missing_log_odds(self) -> float | None:
-        """What the model declares."""
-        return getattr(self._given, "missing_log_odds", None)
-
-    @property
-    def lexical_weight(self) -> float | None:
-        """What the model declares."""
-        return getattr(self._given, "lexical_weight", None)
-
-    @property
-    def detection_delta(self) -> float | None:
-        """What the model declares."""
-        return getattr(self._given, "detection_delta", None)
 
     def fingerprint(self) -> str:
         """What its scores depend on, as a hash: the model's own fingerprint or name, the judge's name, band and rules.

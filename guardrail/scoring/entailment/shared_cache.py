@@ -17,6 +17,7 @@ from guardrail.errors import ConfigurationError
 from guardrail.protocols import Pair, SelectiveEntailment
 from guardrail.redis_store import RedisStore, StoreUnavailableError
 from guardrail.scoring.entailment.adapt import as_entailment
+from guardrail.scoring.entailment.declared import Declares
 from guardrail.scoring.entailment.identity import fingerprint_of, identity
 from guardrail.scoring.entailment.in_flight import InFlight
 from guardrail.scoring.entailment.lexical import LexicalEntailment
@@ -54,7 +55,7 @@ class CacheCounts:
     unwritten: int = 0
 
 
-class SharedCache:
+class SharedCache(Declares):
     """An entailment model whose scores are kept in Redis, for all processes that use the same model.
 
     It takes the place of the model: verdicts, declared languages and calibration are those of the model, and so is the
@@ -120,7 +121,7 @@ class SharedCache:
         version: str = "",
     ) -> None:
         self._model = default_entailment() if entailment is None else as_entailment(entailment)
-        self._given = self._model if entailment is None else entailment  # an adapter hides what it declares
+        self._given = self._model if entailment is None else entailment
         if isinstance(self._model, LexicalEntailment):
             raise ConfigurationError(
                 "SharedCache is for models: word overlap costs less than asking Redis. Use it without a cache"
@@ -161,26 +162,6 @@ class SharedCache:
     def behind(self) -> Any:
         """The model, as it was given."""
         return self._given
-
-    @property
-    def languages(self) -> Any:
-        """What the model declares; see :func:`~guardrail.scoring.languages.trained_languages`."""
-        return getattr(self._given, "languages", None)
-
-    @property
-    def missing_log_odds(self) -> float | None:
-        """What the model declares."""
-        return getattr(self._given, "missing_log_odds", None)
-
-    @property
-    def lexical_weight(self) -> float | None:
-        """What the model declares."""
-        return getattr(self._given, "lexical_weight", None)
-
-    @property
-    def detection_delta(self) -> float | None:
-        """What the model declares."""
-        return getattr(self._given, "detection_delta", None)
 
     @property
     def counts(self) -> CacheCounts:
