@@ -48,6 +48,8 @@ def _ended(claim: Statement, evidence: Sequence[Statement]) -> Clash | None:
         return None
     clash: Clash | None = None
     for statement in evidence:
+        if coverage(claim, statement) < _ALIGNED:
+            continue  # nor has any clause of it
         for clause in {word.clause for word in statement.words}:
             words = [word for word in statement.words if word.clause == clause]
             if _share(claim, words) < _ALIGNED:

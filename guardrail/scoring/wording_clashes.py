@@ -53,7 +53,10 @@ def wording_clashes(claim: Statement, evidence: Sequence[Statement]) -> list[Cla
 def _polarity_clash(claim: Statement, evidence: Sequence[Statement]) -> Clash | None:
     worst: tuple[float, Clash] | None = None
     best_same = 0.0
+    enough = (_ALIGNED - _EQUAL) * (len(claim.stems) - 1)
     for statement in evidence:
+        if len(claim.stems & statement.stems) < enough:
+            continue  # most sentences: too few words, even if one of the claim does not count
         turned = _turned(claim, statement)
         if turned is None:
             best_same = max(best_same, coverage(claim, statement))
@@ -68,7 +71,6 @@ def _polarity_clash(claim: Statement, evidence: Sequence[Statement]) -> Clash | 
 
 def _turned(claim: Statement, statement: Statement) -> tuple[ClashKind, str, str, float] | None:
     """What one side asserts and the other denies, and how well the rest of the claim fits."""
-    denied_by_both = {s for s in claim.stems & statement.stems if claim.signs[s] == statement.signs[s] == {-1}}
     pairs = _opposed_pairs(claim, statement)
     if pairs:
         mine, its = pairs
@@ -89,15 +91,13 @@ def _turned(claim: Statement, statement: Statement) -> tuple[ClashKind, str, str
         rest = _rest(claim, statement, mine.stem)
         if rest >= _ALIGNED:
             return ClashKind.ANTONYM, mine.text, its.text, rest
-    if denied_by_both:
+    shared = claim.stems & statement.stems
+    opposed = [s for s in shared if claim.signs[s].isdisjoint(statement.signs[s])]
+    if not opposed or any(claim.signs[s] == statement.signs[s] == {-1} for s in shared):
         return None
     heads = {word.stem for side in (claim, statement) for word in _heads(side)}
     open_to_doubt = _conditional(claim) | _conditional(statement) | _only_warned_of(claim, statement)
-    opposed = [
-        s
-        for s in (claim.stems & statement.stems & heads) - open_to_doubt
-        if claim.signs[s].isdisjoint(statement.signs[s]) and _denies_shared(claim, statement, s)
-    ]
+    opposed = [s for s in opposed if s in heads - open_to_doubt and _denies_shared(claim, statement, s)]
     if not opposed or _agrees_by_opposite(claim, statement) or _compares(claim) or _compares(statement):
         return None
     rest = coverage(claim, statement)
@@ -219,9 +219,9 @@ def _member(statement: Statement, pair: str) -> Word:
 
 def _rival_colour(claim: Statement, statement: Statement) -> tuple[Word, Word] | None:
     """Another colour for the same thing; none if either side names several."""
-    mine, its = _colours(claim), _colours(statement)
     if len(claim.stems & statement.stems) + len(claim.values) < 2:
         return None  # "red: energy" and "black means energy" speak of two things
+    mine, its = _colours(claim), _colours(statement)
     if len(mine) != 1 or len(its) != 1 or mine[0].text == its[0].text or mine[0].sign != its[0].sign:
         return None
     return mine[0], its[0]
@@ -341,12 +341,13 @@ def _is_modal(word: Word, statement: Statement) -> bool:
 
 
 def _modality_clash(claim: Statement, evidence: Sequence[Statement]) -> Clash | None:
+    aligned = [statement for statement in evidence if coverage(claim, statement) >= _ALIGNED]
+    if not aligned:
+        return None
     mine = _modals(claim)
     hedged = any(w.text in HEDGES or w.text in HEDGE_VERBS for w in claim.words)
     clash: Clash | None = None
-    for statement in evidence:
-        if coverage(claim, statement) < _ALIGNED:
-            continue
+    for statement in aligned:
         contradicts = _modal_difference(mine, _modals(statement))
         if contradicts is None and not mine and not hedged and _hedges(claim, statement):
             contradicts = False
