@@ -42,6 +42,7 @@ _URL = re.compile(
     rf"|(?<![\w@./-])(?:[a-z0-9-]{{1,63}}\.){{1,5}}(?:{_TLD})(?:/[^\s<>\"'`|\]]*)?(?![\w.@-]\w|\w)",
     re.IGNORECASE,
 )
+_IN_URL = re.compile(r"\.\S|://")  # in every one of them, and in few sentences
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
 _PHONE = re.compile(
     r"(?<![\w.,+])(?:"
@@ -56,6 +57,7 @@ _VERSION = re.compile(
     r"(?<![\w.])v?\d{1,6}(?:\.\d{1,6}){2,4}(?:-(?:alpha|beta|rc)[.\d]{0,6})?(?!\w)|(?<!\w)v\d{1,6}(?:\.\d{1,6}){0,4}(?!\w)"
 )
 _CODE = re.compile(r"(?<!`)(`{1,3})(?!`)([^`\n]{1,400})\1(?!`)")
+_NUMERAL = re.compile(r"\d")
 _LIST_MARK = re.compile(r"^[ \t>]*(?:#{1,6}[ \t]+)?(?:[-*+•‣◦][ \t]+)?(?:(\d{1,3}[.)])[ \t]+(?=\S))?", re.MULTILINE)
 _MAX_ITEM = 30
 _EMPHASIS = re.compile(r"(?<!\d)\*+|\*+(?!\d)|(?<!\w)_{1,20}|_{1,20}(?!\w)|~~")
@@ -87,12 +89,12 @@ def find_identifiers(text: str) -> tuple[list[Value], str]:
         text = _take(_CODE, ValueKind.CODE, text, found)
     if "@" in text:
         text = _take(_EMAIL, ValueKind.EMAIL, text, found)
-    if "." in text or "://" in text:
+    if _IN_URL.search(text):
         text = _take(_URL, ValueKind.URL, text, found)
-        text = _take(_VERSION, ValueKind.VERSION, text, found)
-    elif "v" in text or "V" in text:
-        text = _take(_VERSION, ValueKind.VERSION, text, found)
-    text = _take(_PHONE, ValueKind.PHONE, text, found)
+    if _NUMERAL.search(text):
+        if "." in text or "v" in text or "V" in text:
+            text = _take(_VERSION, ValueKind.VERSION, text, found)
+        text = _take(_PHONE, ValueKind.PHONE, text, found)
     for mark in find_marks(text):
         text = text[: mark.start] + " " * (mark.end - mark.start) + text[mark.end :]
     text = _LIST_MARK.sub(_blank_marks, text)

@@ -52,31 +52,27 @@ class Lexer:
         self.original = text
         self.text = masked
         self.low = same_length_lower(masked)
-        self.kinds: list[str] = []
-        self.words: list[str] = []
-        self.starts: list[int] = []
-        self.ends: list[int] = []
-        for match in _LEX.finditer(self.low):
-            word = match.group()
-            start, end = match.span()
-            if word == "-" and self._is_word_hyphen(start):
-                continue
-            self.kinds.append(match.lastgroup or "s")
-            self.words.append(word)
-            self.starts.append(start)
-            self.ends.append(end)
+        found = list(_LEX.finditer(self.low))
+        if "-" in self.low:
+            pairs = zip([None, *found], found, strict=False)
+            found = [match for before, match in pairs if not self._joins(before, match)]
+        self.kinds = [match.lastgroup or "s" for match in found]
+        self.words = [match.group() for match in found]
+        self.starts = [match.start() for match in found]
+        self.ends = [match.end() for match in found]
         self.values: list[Value] = []
         self._scales: dict[int, Decimal] = {}  # magnitude of the value that ends at an offset
         self._units_of: dict[int, tuple[Unit, ...]] = {}
         self._language: str | None = None
 
-    def _is_word_hyphen(self, offset: int) -> bool:
+    def _joins(self, before: re.Match[str] | None, match: re.Match[str]) -> bool:
         """Whether a hyphen only joins a number word to the next: "twenty-five", "three-storey"."""
         return (
-            bool(self.words)
-            and self.words[-1] in ENGLISH
-            and self.ends[-1] == offset
-            and self.low[offset + 1 : offset + 2].isalpha()
+            match.group() == "-"
+            and before is not None
+            and before.group() in ENGLISH
+            and before.end() == match.start()
+            and self.low[match.end() : match.end() + 1].isalpha()
         )
 
     @property

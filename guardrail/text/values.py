@@ -45,6 +45,8 @@ _KEPT_TEXTS = 4096
 _KEPT_CHARS = 1000  # sentences recur between attempts; whole passages would only fill memory
 _RATE_WORDS = frozenset(("a", "per", "daily", "weekly", "monthly", "yearly", "every", "each", "an", "only"))
 _DECADE = re.compile(r"'?s(?!\w)")
+_NUMERAL = re.compile(r"\d")
+_ASCII_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 
 
 def parse_values(text: str) -> tuple[Value, ...]:
@@ -68,11 +70,18 @@ def parse_values(text: str) -> tuple[Value, ...]:
 
 def _parse(text: str) -> tuple[Value, ...]:
     identifiers, masked = find_identifiers(same_length_fold(text))
-    values = _Scanner(text, masked).run()
+    values = _Scanner(text, masked).run() if _may_hold_values(masked) else []
     if identifiers:
         copied = (replace(found, text=text[found.start : found.end]) for found in identifiers)
         values = sorted((*values, *copied), key=lambda value: value.start)
     return tuple(values)
+
+
+def _may_hold_values(text: str) -> bool:
+    """Whether a scan can find anything: half of all sentences have no numeral and no word that begins a value."""
+    if not text.isascii() or _NUMERAL.search(text):
+        return True
+    return not _TRIGGERS.isdisjoint(_ASCII_WORD.findall(text.lower()))
 
 
 _parse_kept = lru_cache(maxsize=_KEPT_TEXTS)(_parse)
