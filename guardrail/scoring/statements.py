@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from guardrail.scoring.lexicon import (
     CJK_NEGATORS,
@@ -19,6 +20,7 @@ from guardrail.scoring.lexicon import (
     opposites,
 )
 from guardrail.text.identifiers import same_length_fold, same_length_lower
+from guardrail.text.tokens import fold
 from guardrail.text.values import Value, compatible, parse_values
 
 _WORD = re.compile(
@@ -36,14 +38,15 @@ _AUXILIARIES = frozenset("is are was were be been being am has have had do does 
 _FINITE = frozenset("is are was were has have had does did will".split())
 _AND = frozenset(("and", "und", "e", "et", "y"))
 _POSTPOSED = frozenset(("nicht", "pas", "nie", "niemals", "mai", "jamais", "nunca"))
+_NEGATING = NEGATORS | NO_DETERMINERS | frozenset("from little few t 没 不 未 无".split())
+_SIGNS = {(True, False): frozenset((1,)), (False, True): frozenset((-1,)), (True, True): frozenset((1, -1))}
 _SCOPE = 4  # content words that a negator reaches
 _NOUN_SCOPE = 3
 _KEPT_SENTENCES = 4096
 _KEPT_WORDS = 8192
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
+class Word(NamedTuple):
     """One word of a sentence.
 
     Attributes:
@@ -53,20 +56,20 @@ class Word:
         clause: Index of its clause.
         content: Whether it carries meaning of its own; words of a value do not.
         name: Whether it is written like a name.
+        sides: Pairs of opposites it belongs to, with its side, negation applied.
         sign: -1 if it is denied, else 1.
         head: Whether it is the first word that a negator reaches: what is denied.
-        sides: Pairs of opposites it belongs to, with its side, negation applied.
     """
 
-    text: str = field(repr=False)
-    stem: str = field(repr=False)
+    text: str
+    stem: str
     start: int
     clause: int
     content: bool
     name: bool
+    sides: tuple[tuple[str, int], ...]
     sign: int = 1
     head: bool = False
-    sides: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +84,7 @@ class Statement:
         signs: For each stem the signs it occurs with.
         sides: For each pair of opposites the sides it occurs on.
         negated: Whether anything is denied.
+        wording: What makes it the same sentence as another one; see :func:`wording`.
     """
 
     text: str = field(repr=False)
@@ -90,10 +94,23 @@ class Statement:
     signs: dict[str, frozenset[int]] = field(repr=False, hash=False)
     sides: dict[str, frozenset[int]] = field(repr=False, hash=False)
     negated: bool
+    wording: str = field(repr=False)
 
     def content(self, clause: int | None = None) -> list[Word]:
         """Content words, of one clause or of all."""
         return [w for w in self.words if w.content and (clause is None or w.clause == clause)]
+
+
+def wording(text: str) -> str:
+    """A sentence without case, spacing, typography, emphasis and its end mark.
+
+    Signs, currencies and operators stay: they make another value of the same word.
+
+    Example:
+        >>> wording("**Entry  costs $5.**") == wording("entry costs $5")
+        True
+    """
+    return " ".join(fold(text).casefold().split()).strip("*_ ").rstrip(".!?;:, ")
 
 
 def stem(word: str) -> str:
@@ -155,23 +172,25 @@ def analyse(text: str) -> Statement:
     values = parse_values(text)
     folded = same_length_fold(text)
     low = PARTICLE_VERBS.sub(_joined, same_length_lower(folded))
-    low = NOT_A_NEGATION.sub(lambda match: " " * len(match.group()), low)
+    if "no" in low or "nicht nur" in low or not low.isascii():
+        low = NOT_A_NEGATION.sub(lambda match: " " * len(match.group()), low)
     words = _deny(_words(folded, low, values), low)
-    signs: dict[str, set[int]] = {}
-    sides: dict[str, set[int]] = {}
+    content = [word for word in words if word.content]
+    affirmed = {word.stem for word in content if word.sign > 0}
+    denied = {word.stem for word in content if word.sign < 0}
+    sides: dict[str, frozenset[int]] = {}
     for word in words:
-        if word.content:
-            signs.setdefault(word.stem, set()).add(word.sign)
         for pair, side in word.sides:
-            sides.setdefault(pair, set()).add(side)
+            sides[pair] = sides.get(pair, frozenset()) | {side}
     return Statement(
         text=text,
         words=tuple(words),
         values=values,
-        stems=frozenset(signs),
-        signs={key: frozenset(found) for key, found in signs.items()},
-        sides={key: frozenset(found) for key, found in sides.items()},
+        stems=frozenset(affirmed | denied),
+        signs={stem: _SIGNS[stem in affirmed, stem in denied] for stem in affirmed | denied},
+        sides=sides,
         negated=any(word.sign < 0 for word in words),
+        wording=wording(text),
     )
 
 
@@ -191,26 +210,19 @@ def _words(folded: str, low: str, values: tuple[Value, ...]) -> list[Word]:
         if kind == "stop":
             clause += 0 if in_value else 1
             continue
-        text = match.group()
-        text = text.replace("-", "", 1)  # "non-stick" is "nonstick", "pre-heat" "preheat"
+        text = match.group().replace("-", "", 1)  # "non-stick" is "nonstick", "pre-heat" "preheat"
         if text in _CLAUSE_WORDS:
             clause += 1
-        words.append(_word(text, start, clause, in_value, kind == "cjk", folded, not words))
+        root, sides, content, particle = _reading(text, kind == "cjk")
+        name = (
+            folded[start].isupper()
+            and not (particle or kind == "cjk")
+            and (bool(words) or folded[start : start + 2].isupper())
+        )
+        if in_value:
+            content, sides = False, sides if particle else ()
+        words.append(Word(text, root, start, clause, content, name, sides))
     return words
-
-
-def _word(text: str, start: int, clause: int, in_value: bool, cjk: bool, folded: str, first: bool) -> Word:
-    root, sides, content, particle = _reading(text, cjk)
-    name = not (particle or cjk) and folded[start].isupper() and (not first or folded[start : start + 2].isupper())
-    return Word(
-        text=text,
-        stem=root,
-        start=start,
-        clause=clause,
-        content=content and not in_value,
-        name=name,
-        sides=sides if particle or not in_value else (),
-    )
 
 
 @lru_cache(maxsize=_KEPT_WORDS)
@@ -231,7 +243,9 @@ def _deny(words: list[Word], low: str) -> list[Word]:
     signs = [1] * len(words)
     heads: set[int] = set()
     for index, word in enumerate(words):
-        if _negates(words, index, low):
+        text = word.text
+        possible = text in _NEGATING or text.endswith("n't") or word.stem == "prevent"
+        if possible and _negates(words, index, low):
             reach = _NOUN_SCOPE if word.text in NO_DETERMINERS else _SCOPE
             reached = _scope(words, index, reach)
             denied = [i for i in reached if not words[i].text.endswith("ly")]
@@ -243,7 +257,7 @@ def _deny(words: list[Word], low: str) -> list[Word]:
     return [
         word
         if sign == 1
-        else replace(word, sign=-1, head=at in heads, sides=tuple((pair, -side) for pair, side in word.sides))
+        else word._replace(sign=-1, head=at in heads, sides=tuple((pair, -side) for pair, side in word.sides))
         for at, (word, sign) in enumerate(zip(words, signs, strict=True))
     ]
 
