@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from guardrail.protocols import Pair
 from guardrail.scoring.claims import Preceding, claim_of, labelled, leans_on_context, needs_check
-from guardrail.scoring.clashes import find_clashes
+from guardrail.scoring.clashes import Comparison
 from guardrail.scoring.delta_r import WindowSignals
 from guardrail.scoring.entailment.lexical import content_words
 from guardrail.scoring.evidence import EvidenceIndex, Window
@@ -52,28 +52,33 @@ class ClaimCheck:
         few = len(self.claim.split()) <= _ANSWER_WORDS  # "Lena Hofer." leaves its subject to the question
         words = content_words(f"{self.claim} {question}" if few else self.claim)
         subject = {word for word in words if not word[0].isdecimal()}
+        said = tokens(self.claim)
+        own = Comparison(self.claim, question or None)
+        item = Comparison(self.labelled, question or None) if self.labelled else None
         return [
             WindowSignals(
                 passage_ids=window.passage_ids,
                 twins=window.twins,
-                rouge_l=lcs_precision(tokens(self.claim), window.words),
+                rouge_l=lcs_precision(said, window.words),
                 entailment=0.0,
                 contradiction=None,
-                clashes=self._clashes(window, question or None),
-                on_subject=not subject or not subject.isdisjoint(content_words(window.premise)),
+                clashes=self._clashes(window, own, item, question or None),
+                on_subject=not subject or any(not subject.isdisjoint(s.content) for s in window.sentences),
             )
             for window in self.windows
         ]
 
-    def _clashes(self, window: Window, question: str | None) -> tuple[Clash, ...]:
+    def _clashes(
+        self, window: Window, claim: Comparison, item: Comparison | None, question: str | None
+    ) -> tuple[Clash, ...]:
         evidence = [s.said for s in window.sentences]
-        own = (*window.objections, *find_clashes(self.claim, evidence, question=question))
+        own = (*window.objections, *claim.clashes(evidence))
         if self.strangers:
             own += tuple(
                 name_clashes(self.claim, self.strangers, evidence, question=question, all_is_known=self.all_is_known)
             )
         # The words of a label need not be in the evidence, so only what they reverse counts.
-        under_label = find_clashes(self.labelled, evidence, question=question) if self.labelled else ()
+        under_label = item.clashes(evidence) if item else ()
         return own + tuple(c for c in under_label if c.contradicts and c.kind in _REVERSALS and c not in own)
 
 

@@ -23,27 +23,37 @@ _MODIFIED = re.compile(r"[±×]\s?\d+(?:[.,]\d+)*|\d+\^\d+")
 _TERM = re.compile(r"(?<![\w.])([a-z]{1,6})(\d{1,5}[a-z]?|\+\+|#)(?![\w+#])")
 
 
-def symbol_clashes(claim: str, evidence: Sequence[str]) -> list[Clash]:
-    """Compare the signs of a claim with those of its evidence.
+class Symbols:
+    """The signs of one claim.
 
     Args:
-        claim: One claim.
-        evidence: Evidence sentences, best first.
-
-    Returns:
-        A clash for each sign of which the evidence has only the opposite, for each number whose ±, × or exponent it
-        does not have, and for each name of letters and digits of which it has only another of the same letters.
+        claim: The claim.
 
     Example:
-        >>> [c.claim_text for c in symbol_clashes("Take vitamin B12.", ["Take vitamin B6 daily."])]
+        >>> [c.claim_text for c in Symbols("Take vitamin B12.").clashes(["Take vitamin B6 daily."])]
         ['b12']
     """
-    text = fold(claim).lower()
-    signs, modified, terms = _SIGN.findall(claim), _MODIFIED.findall(text), _TERM.findall(text)
-    if not (signs or modified or terms):  # most claims: the evidence need not be read
-        return []
-    sources = [fold(sentence).lower() for sentence in evidence]
-    return [*_signs(signs, evidence), *_modified(modified, sources), *_terms(terms, sources)]
+
+    def __init__(self, claim: str) -> None:
+        text = fold(claim).lower()
+        self._signs = _SIGN.findall(claim)
+        self._modified = _MODIFIED.findall(text)
+        self._terms = _TERM.findall(text)
+
+    def clashes(self, evidence: Sequence[str]) -> list[Clash]:
+        """Compare them with those of some sentences.
+
+        Args:
+            evidence: Evidence sentences, best first.
+
+        Returns:
+            A clash for each sign of which the evidence has only the opposite, for each number whose ±, × or exponent
+            it does not have, and for each name of letters and digits of which it has only another of the same letters.
+        """
+        if not (self._signs or self._modified or self._terms):  # most claims: the evidence need not be read
+            return []
+        sources = [fold(sentence).lower() for sentence in evidence]
+        return [*_signs(self._signs, evidence), *_modified(self._modified, sources), *_terms(self._terms, sources)]
 
 
 def _signs(signs: Sequence[str], evidence: Sequence[str]) -> list[Clash]:
