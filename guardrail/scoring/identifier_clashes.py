@@ -85,6 +85,8 @@ def quote_clashes(claim: Statement, evidence: Sequence[Statement]) -> list[Clash
         At most one clash.
     """
     folded = same_length_fold(claim.text)
+    if '"' not in folded:
+        return []
     for match in _QUOTE.finditer(folded):
         quoted = [tokens(part) for part in re.split(r"\.\.\.|…|\[[^\]]*\]", match[1])]
         if sum(map(len, quoted)) < _MIN_QUOTE or len(match[1]) > _WHOLE * len(folded.strip()):

@@ -43,13 +43,12 @@ def scope_clashes(claim: Statement, evidence: Sequence[Statement]) -> list[Clash
 
 def _ended(claim: Statement, evidence: Sequence[Statement]) -> Clash | None:
     """What the evidence says of the past ("until 2020", "formerly") and the claim of the present."""
-    texts = {word.text for word in claim.words}
+    aligned = [statement for statement in evidence if coverage(claim, statement) >= _ALIGNED]  # or no clause of it is
+    texts = {word.text for word in claim.words} if aligned else set()
     if texts.isdisjoint(_PRESENT) or texts & (_PAST | _TIMELESS | _ENDED) or claim.negated or len(claim.stems) < 2:
         return None
     clash: Clash | None = None
-    for statement in evidence:
-        if coverage(claim, statement) < _ALIGNED:
-            continue  # nor has any clause of it
+    for statement in aligned:
         for clause in {word.clause for word in statement.words}:
             words = [word for word in statement.words if word.clause == clause]
             if _share(claim, words) < _ALIGNED:
@@ -75,13 +74,12 @@ def _has_ended(statement: Statement, words: Sequence[Word]) -> bool:
 
 def _unconditional(claim: Statement, evidence: Sequence[Statement]) -> Clash | None:
     """What the evidence says under a condition that the claim leaves out."""
-    texts = {word.text for word in claim.words}
+    same = [statement for statement in evidence if coverage(claim, statement) >= _SAME_WORDS]
+    texts = {word.text for word in claim.words} if same else set()
     if texts & (_CONDITIONS | _TIMELESS | _ADDRESSED) or len(claim.stems) < 2:
         return None
     clash: Clash | None = None
-    for statement in evidence:
-        if coverage(claim, statement) < _SAME_WORDS:
-            continue
+    for statement in same:
         at = next((i for i, word in enumerate(statement.words) if i > 2 and word.text in _CONDITIONS), None)
         if at is None or any(word.text in _ADDRESSED for word in statement.words):
             return None

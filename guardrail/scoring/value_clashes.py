@@ -50,9 +50,13 @@ class _Match:
     agrees: bool
     value: Value
     coverage: float
-    own: frozenset[str]
-    shared: int
-    sought: int
+    subject: frozenset[str]
+
+    @property
+    def own(self) -> frozenset[str]:
+        """Stems of what else the sentence speaks of."""
+        stems = frozenset(word.stem for word in self.statement.content() if word.text not in LIGHT_VERBS)
+        return stems - self.subject
 
 
 def value_clashes(claim: Statement, evidence: Sequence[Statement], context: frozenset[str]) -> list[Clash]:
@@ -167,10 +171,7 @@ def _match(value: Value, noun: str, universal: bool, statement: Statement, subje
     agrees = bool(agreeing) and not (universal and differing)
     rival = next((other for other in differing if other.amount == value.amount), differing[0]) if differing else None
     other = agreeing[0] if agrees or rival is None else rival
-    own = frozenset(w.stem for w in statement.content() if w.text not in LIGHT_VERBS) - subject
-    return _Match(
-        statement, agrees, other, share_of(subject, statement), own, len(subject & statement.stems), len(subject)
-    )
+    return _Match(statement, agrees, other, share_of(subject, statement), subject)
 
 
 def _same_thing(claim: Statement, value: Value, noun: str, match: _Match) -> bool:
@@ -180,7 +181,8 @@ def _same_thing(claim: Statement, value: Value, noun: str, match: _Match) -> boo
         claim.stems > denied and coverage(claim, match.statement, denied) < _SAME_CLAIM
     ):
         return False
-    if match.shared < min(match.sought, _SHARED_WORDS) and not _shares_a_name(claim, match.statement):
+    shared = len(match.subject & match.statement.stems)
+    if shared < min(len(match.subject), _SHARED_WORDS) and not _shares_a_name(claim, match.statement):
         return False  # one word of two: a melting point is no boiling point
     if noun:
         others = nouns_of(match.statement, match.value)

@@ -283,13 +283,12 @@ def _quantifiers(statement: Statement) -> dict[str, set[str]]:
 
 
 def _quantifier_clash(claim: Statement, evidence: Sequence[Statement]) -> Clash | None:
-    mine = _quantifiers(claim)
+    similar = [statement for statement in evidence if coverage(claim, statement) >= _QUANTIFIED]
+    mine = _quantifiers(claim) if similar else {}
     if not mine:
         return None
     clash: Clash | None = None
-    for statement in evidence:
-        if coverage(claim, statement) < _QUANTIFIED:
-            continue
+    for statement in similar:
         its = _quantifiers(statement)
         for kind, nouns in mine.items():
             if kind in its and (not its[kind] or not nouns or nouns & its[kind]):
