@@ -15,7 +15,7 @@ from guardrail.scoring.entailment.lexical import content_words
 from guardrail.scoring.entailment.worker import ScoringWorker
 from guardrail.scoring.markup import plain
 from guardrail.scoring.structured import units
-from guardrail.text.segmenter import segment
+from guardrail.text.bodies import bodies
 from guardrail.text.tokens import fold, tokens
 from guardrail.types import Clash, EvidenceSpan, Passage
 
@@ -36,7 +36,7 @@ _INLINE_CHARS = 400
 _START = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Sentence:
     """A sentence of a passage, ready for comparison.
 
@@ -53,6 +53,11 @@ class Sentence:
     said: str = field(repr=False)
     words: tuple[str, ...] = field(repr=False)
     count: int
+
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """Its content words, folded."""
+        return content_words(self.said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +114,7 @@ class EvidenceIndex:
                     continue
                 seen[wording] = len(self.sentences)
                 self._add(passage, start, end, said, words)
+        self._shortest = min((sentence.count for sentence in self.sentences), default=1)
         total = len(self.sentences)
         self._idf = {word: math.log(1 + total / len(found)) for word, found in self._postings.items()}
         self._records = _records(structured) if structured else None
@@ -256,7 +262,7 @@ class EvidenceIndex:
         wanted = content_words(question)
         if len(wanted) < 2:
             return False
-        return any(wanted < content_words(s.said) for s in self.sentences)
+        return any(wanted < s.content for s in self.sentences)
 
     def _weights(self, claim: str, before: str) -> dict[str, float]:
         """What each stem of the claim is worth; words that stand in most of a large context tell nothing apart."""
@@ -281,7 +287,7 @@ class EvidenceIndex:
         return self.sentences[index].span.passage_id in ids or not ids.isdisjoint(self._twins.get(index, ()))
 
     def _gain(self, index: int, words: Iterable[str], weights: Mapping[str, float]) -> float:
-        return sum(weights[word] for word in words) / (1.0 + 0.01 * len(self.sentences[index].words))
+        return sum(map(weights.__getitem__, words)) / (1.0 + 0.01 * len(self.sentences[index].words))
 
     def _covering(
         self, shared: Mapping[int, Sequence[str]], weights: Mapping[str, float], scores: Mapping[int, float]
@@ -314,8 +320,8 @@ class EvidenceIndex:
                 continue
             chosen.append(sentence)
             used += sentence.count
-            if used >= max_words:
-                break
+            if used + self._shortest > max_words:
+                break  # there is no room for any other
         ordered = sorted(chosen, key=lambda s: s.index)
         return Window(
             premise=" ".join(s.said for s in ordered),
@@ -354,7 +360,7 @@ def _pieces(text: str) -> tuple[list[tuple[int, int, str]], bool]:
     facts = units(text)
     if facts is not None:
         return [(fact.start, fact.end, fact.said) for fact in facts], True
-    return [(piece.body_start, piece.body_end, piece.body) for piece in segment(text)], False
+    return bodies(text), False
 
 
 def _distinct(windows: Sequence[Window]) -> list[Window]:

@@ -153,7 +153,7 @@ class Segmenter:
         if self._line is Line.FENCE:
             kind = SegmentKind.CODE
         else:
-            kind = classify(text)
+            kind = self._kind_of(text)
             if not whole and kind is not SegmentKind.BLANK:
                 kind = SegmentKind.CLAIM  # half a sentence may hide what it says
         segment = Segment(start=self._offset, end=self._offset + end, text=text, kind=kind)
@@ -172,6 +172,8 @@ class Segmenter:
             self._after_label = self._after_label or body.endswith(":")
             self._in_table = self._in_table and newlines == 1
         return segment
+
+    _kind_of = staticmethod(classify)
 
     # Scanners: each reads lines of one type from ``_scan`` on and returns the end of the segment, or 0.
 
