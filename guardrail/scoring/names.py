@@ -10,6 +10,7 @@ from guardrail.text.dates import MONTHS, WEEKDAYS
 
 _WORD = re.compile(r"[^\W\d_]+(?:[-&.’'][^\W\d_]+)*")
 _NO_NAME = re.compile(r"\[[^\]]*\]|`[^`]*`|https?://\S+|\S+@\S+")  # templates, code and addresses
+_NO_NAME_SIGN = re.compile(r"[\[`@]|://")  # in every one of them, and in few sentences
 _OPENING = ".:!?\"“”„«‘'(-–—*•/;|"
 _POSSESSIVE = re.compile(r"(?:['’]s|(?<=s)['’])$")
 _JOINING = frozenset("of the for in de la le du von van der den di del da dos das &".split())
@@ -25,6 +26,7 @@ _COMMON = frozenset(
     "passage passages source sources document documents article step steps section chapter table figure example "
     "question answer option celsius fahrenheit kelvin".split()
 )
+_NOT_TELLING = _JOINING | _COMMON
 # Places that records and news write in short: a word of the name, and what may stand for it.
 _SHORT_FORMS = dict(
     pair.split("=")
@@ -70,9 +72,9 @@ def names_in(text: str) -> list[Name]:
         >>> [name.text for name in names_in("In March, Anna Berg of the Orrin Trust sold Dr. Holm's boat to NATO.")]
         ['Anna Berg of the Orrin Trust', "Holm's"]
     """
-    visible = _NO_NAME.sub(lambda gone: " " * len(gone[0]), text)
+    visible = _NO_NAME.sub(lambda gone: " " * len(gone[0]), text) if _NO_NAME_SIGN.search(text) else text
     words = list(_WORD.finditer(visible))
-    plain = sum(word[0].islower() and word[0] not in _JOINING | _COMMON for word in words)
+    plain = sum(word[0].islower() and word[0] not in _NOT_TELLING for word in words)
     if len(words) > _SHORT and plain <= _TITLE * len(words):
         return []
     found: list[Name] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -341,7 +341,8 @@ class Verifier:
     def _summary(self, verdicts: Sequence[ClaimVerdict], index: EvidenceIndex, state: ContextState) -> Verification:
         decision = decide_answer(self.policy, verdicts, state)
         scored = [v for v in verdicts if v.checked]
-        overlaps = [_ngram_overlap(v) for v in scored]
+        evidence = {text: tokens(text) for text in {span.text for v in scored for span in v.evidence}}
+        overlaps = [_ngram_overlap(v, evidence) for v in scored]
         entailments = [v.entailment for v in scored if v.entailment is not None]
         return Verification(
             accepted=decision.accepted,
@@ -362,9 +363,9 @@ class Verifier:
         )
 
 
-def _ngram_overlap(verdict: ClaimVerdict) -> tuple[float, float]:
+def _ngram_overlap(verdict: ClaimVerdict, sentences: Mapping[str, list[str]]) -> tuple[float, float]:
     claim = tokens(plain(verdict.segment.body))
-    evidence = [word for span in verdict.evidence for word in tokens(span.text)]
+    evidence = [word for span in verdict.evidence for word in sentences[span.text]]
     return ngram_precision(claim, evidence, 1), ngram_precision(claim, evidence, 2)
 
 

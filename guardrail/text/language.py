@@ -113,7 +113,7 @@ _ASCII_WORD = LazyPattern(r"[A-Za-z]+(?:-[A-Za-z]+)*'?")  # the same, where it i
 # Code, addresses, paths: a word that holds one of their signs.
 _NOT_PROSE = LazyPattern(r"`[^`]*`", r"(?<!\S)\S*(?:[@\\_]|:/|\w[/.]\w)\S*")
 _NOT_PROSE_SIGN = LazyPattern(r"[`@\\_/.](?:(?<=[`@\\_])|(?<=:/)|(?<=\w[/.])(?=\w))")  # in every one of them
-_CODE_SIGN = LazyPattern(r"[{}=;<>\[\]\\|~^$]", r"\w\(", r"\(\)")
+_CODE_SIGN = LazyPattern(r"[{}=;<>\[\]\\|~^$(](?:(?<!\()|(?<=\w\()|(?=\)))")  # of brackets "f(" and "()"
 _APOSTROPHES = str.maketrans(dict.fromkeys(FOLDED_QUOTES, "'"))
 
 _LATIN = LazyPattern("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]+")
@@ -213,8 +213,7 @@ def _by_words(text: str) -> str | None:
 
 def _points(words: list[str]) -> dict[str, float]:
     points = dict.fromkeys(_FUNCTION_WORDS, 0.0)
-    for word, count in Counter(words).items():
-        weight, languages = _weighed(word.lower())
+    for (weight, languages), count in Counter(map(_weighed, map(str.lower, words))).items():
         for language in languages:
             points[language] += weight * count
     # What stands in a name or a title has been counted in full.
