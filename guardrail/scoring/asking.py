@@ -68,14 +68,14 @@ def scored_windows(
     """
     joined = 0.0
     for at, own in enumerate(compared):
-        told = replace(own, missing_log_odds=missing_log_odds)
         if at not in asked:
-            yield replace(told, entailment=joined)
+            yield replace(own, missing_log_odds=missing_log_odds, entailment=joined)
             continue
         score = next(scores)
         joined = float(score.entailment) if at == 0 else joined
         yield replace(
-            told,
+            own,
+            missing_log_odds=missing_log_odds,
             entailment=float(score.entailment),
             contradiction=None if score.contradiction is None else float(score.contradiction),
             screened=score.screened,

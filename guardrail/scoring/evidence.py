@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, TypeVar
 
 from guardrail.scoring.entailment.lexical import content_words
@@ -326,7 +326,7 @@ class EvidenceIndex:
         return Window(
             premise=" ".join(s.said for s in ordered),
             sentences=tuple(chosen),
-            words=tuple(word for s in ordered for word in s.words),
+            words=tuple(chain.from_iterable(s.words for s in ordered)),
             twins=tuple(pid for s in chosen for pid in self._twins.get(s.index, ())),
         )
 

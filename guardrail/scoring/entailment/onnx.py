@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from guardrail.scoring.entailment.lexical import LexicalEntailment
 from guardrail.scoring.entailment.local import LocalEntailment
 from guardrail.scoring.entailment.modelfiles import check_file, check_model_directory, read_json
 from guardrail.scoring.entailment.windows import max_positions
+from guardrail.scoring.entailment.word_tokens import Tokens, WordTokeniser
 from guardrail.scoring.entailment.worker import ScoringWorker
 
 if TYPE_CHECKING:  # numpy costs 50 ms at import: only for those who have a model
@@ -161,6 +162,7 @@ class _OnnxModel:
         self._tokenizer = _load(directory / "tokenizer.json", lambda path: Tokenizer.from_file(str(path)))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
+        self._words = WordTokeniser(self._tokenizer)
         self._template = _Template.of(self._tokenizer, directory / "tokenizer.json")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
@@ -189,9 +191,8 @@ class _OnnxModel:
     def special_tokens(self) -> int:
         return int(self._tokenizer.num_special_tokens_to_add(True))
 
-    def offsets(self, text: str) -> _Tokens:
-        # One by one: encode_batch has threads of its own, for a handful of short texts, which do not survive a fork.
-        return _Tokens(self._tokenizer.encode(text, add_special_tokens=False))
+    def offsets(self, text: str) -> Tokens:
+        return self._words.tokens(text)
 
     def feed(self, pairs: Sequence[Pair]) -> tuple[dict[str, NDArray[Any]], list[range]]:
         """The inputs of the graph for a batch, and where each claim stands in its row."""
@@ -213,32 +214,9 @@ class _OnnxModel:
         return PairOutputs(classes=outputs[0], unsupported=words)
 
     def _tokens(self, pair: Pair) -> tuple[list[int], list[int]]:
-        texts: Iterable[_Tokens] = pair.tokens if isinstance(pair, Window) else map(self.offsets, pair)
+        texts: Iterable[Tokens] = pair.tokens if isinstance(pair, Window) else map(self.offsets, pair)
         premise, hypothesis = texts
         return premise.ids, hypothesis.ids
-
-
-class _Tokens:
-    """The tokens of one text. Their offsets are made when they are asked for: few texts are cut."""
-
-    def __init__(self, encoding: Any) -> None:
-        self._encoding = encoding
-
-    def __len__(self) -> int:
-        return len(self._encoding)
-
-    def __getitem__(self, at: int) -> tuple[int, int]:
-        return self._offsets[at]
-
-    @cached_property
-    def ids(self) -> list[int]:
-        ids: list[int] = self._encoding.ids
-        return ids
-
-    @cached_property
-    def _offsets(self) -> list[tuple[int, int]]:
-        offsets: list[tuple[int, int]] = self._encoding.offsets
-        return offsets
 
 
 @dataclass(frozen=True, slots=True)
