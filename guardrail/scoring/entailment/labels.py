@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -144,13 +145,15 @@ def probabilities(
         raise ScoringError(
             f"{scorer or 'the model'} returned shape {values.shape} for {rows} pairs and {width} labels", scorer=scorer
         )
-    if not np.isfinite(values).all():
+    table = values.tolist()
+    # In plain Python where it is exact: right after a forward pass every call into numpy is cold.
+    if not all(map(math.isfinite, chain.from_iterable(table))):
         raise ScoringError(f"{scorer or 'the model'} returned NaN or infinity", scorer=scorer)
     if activation is not None:
         return _declared(values, activation, scorer)
     if width == 1:
         return _sigmoid(values)
-    shifted = np.exp(values - values.max(axis=1, keepdims=True))
+    shifted = np.exp([[value - max(row) for value in row] for row in table]).reshape(values.shape)
     result: NDArray[np.float64] = shifted / shifted.sum(axis=1, keepdims=True)
     return result
 
