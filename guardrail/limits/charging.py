@@ -48,7 +48,7 @@ class Charges:
     ) -> None:
         self.waited_s = 0.0
         self._limiter = limiter
-        self._settling = limiter if isinstance(limiter, SettlingLimiter) else None
+        self._settling = limiter if limiter is not None and isinstance(limiter, SettlingLimiter) else None
         self._budget = budget
         self._key = key
         self._accepts_degraded = policy.on_degraded_limits == "allow"

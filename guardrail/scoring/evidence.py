@@ -96,7 +96,7 @@ class EvidenceIndex:
     def __init__(self, passages: Sequence[Passage]) -> None:
         self.passages = tuple(passages)
         self.sentences: list[Sentence] = []
-        self._postings: dict[str, list[int]] = defaultdict(list)
+        postings: dict[str, list[int]] = defaultdict(list)
         self._twins: dict[int, list[str]] = {}
         seen: dict[tuple[str, ...], int] = {}
         structured: list[Passage] = []
@@ -113,19 +113,29 @@ class EvidenceIndex:
                     self._twins.setdefault(seen[wording], []).append(passage.id)
                     continue
                 seen[wording] = len(self.sentences)
-                self._add(passage, start, end, said, words)
+                self._add(passage, start, end, said, words, postings)
         self._shortest = min((sentence.count for sentence in self.sentences), default=1)
         total = len(self.sentences)
+        # Hundreds of tuples of numbers per run: the garbage collector, which stops the event loop, passes them over.
+        self._postings = {word: tuple(found) for word, found in postings.items()}
         self._idf = {word: math.log(1 + total / len(found)) for word, found in self._postings.items()}
         self._records = _records(structured) if structured else None
 
-    def _add(self, passage: Passage, start: int, end: int, said: str, words: tuple[str, ...]) -> None:
+    def _add(
+        self,
+        passage: Passage,
+        start: int,
+        end: int,
+        said: str,
+        words: tuple[str, ...],
+        postings: Mapping[str, list[int]],
+    ) -> None:
         index = len(self.sentences)
         span = EvidenceSpan(passage_id=passage.id, start=start, end=end, text=passage.text[start:end])
         count = max(1, len(said.split()))
         self.sentences.append(Sentence(index=index, span=span, said=plain(said), words=words, count=count))
         for word in {beginning(word) for word in words}:
-            self._postings[word].append(index)
+            postings[word].append(index)
 
     @classmethod
     async def build(cls, passages: Sequence[Passage]) -> EvidenceIndex:
