@@ -25,6 +25,7 @@ from guardrail.errors import (
     ScoringTimeoutError,
 )
 from guardrail.generation import BoundGenerator
+from guardrail.pacing import Pace
 from guardrail.policy import Policy
 from guardrail.protocols import Clock
 from guardrail.recorder import Recorder
@@ -54,6 +55,7 @@ _CLOSE_GRACE_S = 2.0
 _CUT_CHARS = 4_000
 _CHUNKS_PER_TURN = 64
 _UNBOUNDED = 1 << 60
+_calls = Pace(4)
 
 PassThrough = Callable[[str, Chunk, int], Awaitable[None]]
 
@@ -161,6 +163,7 @@ class Pipeline:
         policy = self._policy
         segmenter = Segmenter(max_chars=policy.max_segment_chars)
         joiner = SurrogateJoiner()
+        await _calls.turn()  # many may come together from a limiter or a store that was slow
         silence = asyncio.timeout(policy.first_token_timeout_s)
         now = asyncio.get_running_loop().time
         before = reduce(Preceding.after, (verdict.segment for verdict in work.verdicts), START)  # what it continues

@@ -12,7 +12,10 @@ from guardrail.channel import ChannelEnd
 from guardrail.engine import Run
 from guardrail.errors import StreamStateError
 from guardrail.events import Event, Finished, Released
+from guardrail.pacing import Pace
 from guardrail.types import Outcome
+
+_beginnings = Pace(4)
 
 
 class GuardedStream:
@@ -134,7 +137,7 @@ class GuardedStream:
             raise StreamStateError("two readers at once: a stream has one reader")
         self._reading = True
         try:
-            run = self._begin(retractable)
+            run = self._run or await self._begin(retractable)
             event = await run.events.get()
         except ChannelEnd:
             self._ended = True
@@ -154,14 +157,16 @@ class GuardedStream:
             self._ended = self._complete = True
         return event
 
-    def _begin(self, retractable: bool) -> Run:
-        if self._run is None:
-            self._retractable = retractable
-            self._run = self._open_run(retractable)
-            self._task = asyncio.create_task(self._run.execute(), name="guardrail-run")
-            _keep(self._task, self._run)
-            weakref.finalize(self, _cancel_from_anywhere, self._task, asyncio.get_running_loop()).atexit = False
-        return self._run
+    async def _begin(self, retractable: bool) -> Run:
+        self._retractable = retractable
+        await _beginnings.turn()
+        if self._closed:
+            raise ChannelEnd
+        self._run = run = self._open_run(retractable)
+        self._task = asyncio.create_task(run.execute(), name="guardrail-run")
+        _keep(self._task, run)
+        weakref.finalize(self, _cancel_from_anywhere, self._task, asyncio.get_running_loop()).atexit = False
+        return run
 
 
 class _Events:

@@ -13,11 +13,13 @@ from types import TracebackType
 from typing import Any, TypeVar, TypeVarTuple
 
 from guardrail.errors import ConfigurationError
+from guardrail.pacing import Pace
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 Item = TypeVar("Item")
 _AT_EXIT_S = 2.0
+_results = Pace(16)
 
 
 class ScoringWorker:
@@ -96,10 +98,17 @@ class ScoringWorker:
         call = _Call(split, work)
         queue = self._submit(call)
         try:
-            return await call.future  # type: ignore[no-any-return]
+            error = await call.ended
+            await _results.turn()  # a loop that was busy finds many that have ended meanwhile
         except asyncio.CancelledError:
             queue.drop(call)
             raise
+        if error is None:
+            return call.results
+        try:
+            raise error
+        finally:
+            del error  # its traceback has this frame: no cycle that keeps the call's texts
 
     @property
     def queued(self) -> int:
@@ -267,7 +276,7 @@ class _Queue:
 
 
 class _Call:
-    """The work of one caller and the future of the task that waits for it."""
+    """The work of one caller and the future by which it learns that it has ended."""
 
     def __init__(self, split: Callable[[], Sequence[Any]], work: Callable[[Any], Any]) -> None:
         self.split = split
@@ -278,7 +287,7 @@ class _Call:
         self.results: list[Any] = []
         self._context = contextvars.copy_context()
         self._loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Any] = self._loop.create_future()
+        self.ended: asyncio.Future[BaseException | None] = self._loop.create_future()
 
     def inside(self, fn: Callable[..., T], *args: Any) -> T:
         # Every part has a copy of the context: one context cannot be entered by two threads.
@@ -286,7 +295,7 @@ class _Call:
 
     def deliver(self, error: BaseException | None) -> None:
         if isinstance(error, StopIteration | asyncio.CancelledError):
-            # A future takes no StopIteration, and a cancellation that nobody asked for would look like one.
+            # A coroutine raises no StopIteration, and a cancellation that nobody asked for would look like one.
             cause, error = error, RuntimeError(f"scoring code raised {type(error).__name__}")
             error.__cause__ = cause
         try:
@@ -295,12 +304,8 @@ class _Call:
             pass  # the loop has been closed: nobody waits any more
 
     def _settle(self, error: BaseException | None) -> None:
-        if self.future.done():
-            return
-        if error is None:
-            self.future.set_result(self.results)
-        else:
-            self.future.set_exception(error)
+        if not self.ended.done():
+            self.ended.set_result(error)
 
 
 _shared_lock = threading.Lock()
