@@ -28,6 +28,7 @@ GREETING = LazyPattern(
     rf"i can {_HELP} with (?:that|this)|(?:please )?let me know",
     rf"(?:please )?let me know if (?:you (?:need|have|want|would like) (?:{_MORE}|(?:any )?(?:other |more |further )*"
     rf"(?:questions?|help|information|details|assistance))|there(?:'s| is) {_MORE}(?: i can (?:do|help with))?|"
+    r"there are (?:any )?(?:other |more |further )*questions|"
     rf"i can {_HELP}(?: with {_MORE}| further)?)",
     rf"(?:please )?(?:feel free to|do not hesitate to|don't hesitate to) (?:ask|reach out|contact me|ask me)"
     rf"(?: (?:if you (?:need|have) )?(?:{_MORE}|(?:any )?(?:other |more |further )*(?:questions?|help)))?",
@@ -36,7 +37,10 @@ GREETING = LazyPattern(
     r"have a (?:very )?(?:nice|great|good|lovely|wonderful|pleasant|safe) (?:day|one|evening|weekend|week|trip|time|"
     r"afternoon|stay|journey)(?: ahead)?",
     r"take care|goodbye|good bye|bye(?: bye)?|see you(?: soon| later| again| then)?|all the best|enjoy",
-    r"(?:best|kind|warm) (?:regards|wishes)|sincerely|just ask|ask away",
+    r"(?:best|kind|warm) (?:regards|wishes)|sincerely(?: yours)?|yours (?:sincerely|faithfully|truly)|just ask|ask away",
+    r"dear (?:\[[^\]]{1,40}\]|all|team|colleagues?|customers?|friends?|editor|reader|neighbou?rs?|sir|madam|"
+    r"sir or madam|sirs|hiring (?:manager|team|committee)|(?:mr|mrs|ms|dr|prof|professor)\.? [\w'’-]+)",
+    r"happy [a-z]{2,12}ing",
     r"(?:i(?:'m| am) )?(?:so |very )?sorry(?: about that| for (?:that|the (?:confusion|inconvenience|delay|wait)))?",
     r"(?:i|my) apologi[sz]e?s?(?: for (?:that|the (?:confusion|inconvenience|delay|wait)))?",
     r"let me (?:check|see|look|help|think|have a look|take a look|explain)(?: (?:that|this|it))?(?: for you)?",

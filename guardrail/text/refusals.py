@@ -50,6 +50,10 @@ ENGLISH = (
     rf"(?:is|are|was|were|could be) (?:found|available|given|provided|included|mentioned)\b",
     rf"nothing in {_SOURCE} (?:says|mentions|answers|addresses|covers|indicates|explains)\b",
     r"(?:this|that|the|your)(?: question)? (?:cannot|can't|could not|couldn't) be (?:answered|determined)",
+    # Without a subject the sentence has to end there: "Unable to answer the door, he climbed in." tells something.
+    r"(?:(?:unable|not able) to|cannot|can't|could not|couldn't) (?:answer|respond)"
+    r"(?: (?:to )?(?:this|that|it|(?:the|this|that|your) (?:question|query)))?(?: (?:fully|directly|definitively))?"
+    rf"(?: (?:based (?:only |solely )?(?:up)?on|from|with|using|given) {_SOURCE})?$",
 )
 # "X is not mentioned in the documents": here the source must be named, or it is a statement about X.
 ENGLISH_PASSIVE = (

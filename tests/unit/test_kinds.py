@@ -11,6 +11,11 @@ from guardrail.types import SegmentKind
 
 EXAMPLES = {
     "greeting": [
+        "Dear Hiring Manager,",
+        "Dear [Recipient's Name],",
+        "Let me know if there are any other questions.",
+        "Happy baking!",
+        "Yours sincerely,",
         "Hi!",
         "Hello there,",
         "Hi Anna,",
@@ -114,6 +119,10 @@ EXAMPLES = {
         "Passage 2:",
     ],
     "refusal": [
+        "Unable to answer based on given passages.",
+        "Unable to answer.",
+        "Unable to answer the question with the information provided.",
+        "Cannot answer this question from the context.",
         "There's no information about that in the documents.",
         "I do not have any information on that.",
         "I could not find anything about that.",
@@ -191,6 +200,11 @@ EXAMPLES = {
         "   \n",
     ],
     "claim": [
+        "Unable to answer the door, he left.",
+        "Unable to answer for his crimes, he fled.",
+        "Unable to answer based on given passages, but the mill was sold in 1932.",
+        "Dear Anna died in 1932.",
+        "Happy landings were reported in 1932.",
         "What makes aspirin so dangerous?",
         "How can the museum be closed on Sundays?",
         "The documents do not describe aspirin as dangerous.",
