@@ -37,7 +37,8 @@ GREETING = LazyPattern(
     r"have a (?:very )?(?:nice|great|good|lovely|wonderful|pleasant|safe) (?:day|one|evening|weekend|week|trip|time|"
     r"afternoon|stay|journey)(?: ahead)?",
     r"take care|goodbye|good bye|bye(?: bye)?|see you(?: soon| later| again| then)?|all the best|enjoy",
-    r"(?:best|kind|warm) (?:regards|wishes)|sincerely(?: yours)?|yours (?:sincerely|faithfully|truly)|just ask|ask away",
+    r"(?:best|kind|warm) (?:regards|wishes)|sincerely(?: yours)?|yours (?:sincerely|faithfully|truly)|"
+    r"just ask|ask away",
     r"dear (?:\[[^\]]{1,40}\]|all|team|colleagues?|customers?|friends?|editor|reader|neighbou?rs?|sir|madam|"
     r"sir or madam|sirs|hiring (?:manager|team|committee)|(?:mr|mrs|ms|dr|prof|professor)\.? [\w'’-]+)",
     r"happy [a-z]{2,12}ing",
