@@ -79,7 +79,7 @@ IRREGULAR = {
 }
 
 NEGATORS = frozenset(
-    "not never cannot without neither nor hardly none nobody nowhere lack lacks "
+    "not never cannot without neither nor hardly none nobody nothing nowhere lack lacks "
     "lacked lacking unable avoid avoids avoided "
     "refrain dont doesnt didnt isnt arent wasnt werent cant couldnt wouldnt shouldnt hasnt havent hadnt "
     "non mai senza nessuno nicht nie niemals ohne pas jamais sans nunca sin لا ليس ليست لم لن غير بدون".split()

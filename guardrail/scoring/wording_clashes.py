@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from guardrail.scoring.lexicon import (
@@ -311,6 +312,7 @@ def _quantifier_clash(claim: Statement, evidence: Sequence[Statement]) -> Clash 
 
 _MODAL_REACH = 10  # characters up to the verb: "only be used"
 _UNCERTAIN = frozenset(("may", "might", "could"))
+_SOME = re.compile(r"\b(?:some|several|at least one|one or more)\b")
 
 
 def _modals(statement: Statement) -> dict[str, set[str]]:
@@ -345,6 +347,8 @@ def _modality_clash(claim: Statement, evidence: Sequence[Statement]) -> Clash | 
         return None
     mine = _modals(claim)
     hedged = any(w.text in HEDGES or w.text in HEDGE_VERBS for w in claim.words)
+    if _SOME.match(claim.text.lstrip(" -*•").casefold()):
+        mine.pop("may", None)  # what all must do, some may do
     clash: Clash | None = None
     for statement in aligned:
         contradicts = _modal_difference(mine, _modals(statement))
