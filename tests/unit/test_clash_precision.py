@@ -37,6 +37,16 @@ def contradictions(claim: str, *evidence: str) -> list[Clash]:
         # what stands under a condition asserts nothing
         ("If there is no signal, restart the router.", "If the signal is weak, restart the router."),
         ("Members have to pay the fee.", "Ask whether members may pay the fee."),
+        # what all must do, some may do; "nothing" denies what follows
+        (
+            "Some obligations of the agreement may survive its termination.",
+            "All obligations of the agreement shall survive its termination.",
+        ),
+        ("* Several duties may end with the lease.", "The duties of the tenant must end with the lease."),
+        (
+            "The agreement does not grant the recipient any right.",
+            "Nothing in this agreement shall be construed as granting the recipient any right.",
+        ),
         # larger than X, smaller than Y
         ("Hares are larger than rabbits.", "Rabbits are smaller than hares."),
         # a thing beside another is no agent

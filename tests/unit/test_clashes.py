@@ -53,6 +53,8 @@ QUANTIFIER, MODALITY = ClashKind.QUANTIFIER, ClashKind.MODALITY
         ("All students passed the exam.", "Seven of the ten students passed the exam.", QUANTIFIER),
         ("Members must wear a badge.", "Members may wear a badge.", MODALITY),
         ("Members may wear a badge.", "Members are required to wear a badge.", MODALITY),
+        ("Some members must wear a badge.", "Some members may wear a badge.", MODALITY),
+        ("Of the members, some may wear a badge.", "Members are required to wear a badge.", MODALITY),
     ],
 )
 def test_contradictions(claim: str, evidence: str, kind: ClashKind) -> None:
