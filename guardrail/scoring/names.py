@@ -26,12 +26,6 @@ _COMMON = frozenset(
     "passage passages source sources document documents article step steps section chapter table figure example "
     "question answer option celsius fahrenheit kelvin".split()
 )
-# What contracts write like names: roles and parts of the contract itself, by other words in every contract.
-_DEFINED_TERMS = frozenset(
-    "party parties recipient discloser company buyer seller purchaser vendor supplier customer client tenant landlord "
-    "lessee lessor licensee licensor borrower lender guarantor employer employee contractor subcontractor agreement "
-    "contract lease schedule exhibit annex appendix clause confidential information".split()
-)
 _NOT_TELLING = _JOINING | _COMMON
 # Places that records and news write in short: a word of the name, and what may stand for it.
 _SHORT_FORMS = dict(
@@ -133,7 +127,7 @@ def _name(text: str, run: list[re.Match[str]]) -> list[Name]:
 
 def _tells(word: str) -> bool:
     low = word.lower()
-    if len(word) < 3 or low in _COMMON or low in _DEFINED_TERMS or low in MONTHS or low in WEEKDAYS:
+    if len(word) < 3 or low in _COMMON or low in MONTHS or low in WEEKDAYS:
         return False
     acronym = len(word) <= _ACRONYM and word.rstrip("s").isupper()
     return not acronym and not (len(word) > 5 and low.endswith("ing"))

@@ -26,11 +26,6 @@ from guardrail.types import Clash, ClashKind, VerdictLabel
         ("Dogs are allowed.", []),
         ("On Monday, March 3, it rained.", []),
         ("NATO and the PACs left.", []),
-        ("The Receiving Party tells the Disclosing Party's Supplier.", []),
-        (
-            "The sale later bound Buyer Anna Berg as well as members of the Tenant Farmers Union.",
-            ["Buyer Anna Berg", "Tenant Farmers Union"],
-        ),
         ("See Passage 3 and Step 2.", []),
         ("The Receiving party signs.", []),
         ("Dear [Recipient Name], welcome.", []),
