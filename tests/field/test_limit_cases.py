@@ -132,12 +132,13 @@ def unreachable():
 @pytest.mark.parametrize("on_error", RULES)
 async def test_r001_redis_is_down_at_the_start(on_error):
     began = time.monotonic()
-    limiter = limiter_at(f"redis://127.0.0.1:{free_port()}", on_error)
+    # A refusal comes at once; the limit is long, so that a busy machine does not make a timeout of it.
+    limiter = limiter_at(f"redis://127.0.0.1:{free_port()}", on_error, timeout_s=5.0)
     assert time.monotonic() - began < SLACK_S
     decision, took_s = await timed(limiter)
     assert (decision.allowed, decision.source) == (on_error != "closed", on_error)
     assert decision.degraded == "redis_refused"
-    assert took_s < 2 * TIMEOUT_S + SLACK_S
+    assert took_s < SLACK_S
     await limiter.aclose()
 
 
