@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from guardrail.text.marks import without_marks
+from guardrail.text.mentions import without_mentions
 from guardrail.text.values import parse_values
 
 _LINE_MARKER = re.compile(
@@ -38,7 +39,8 @@ def plain(text: str, *, passages: int | None = None) -> str:
     r"""The words of a segment without markdown emphasis, list and heading markers, citation marks and link syntax.
 
     A link keeps its visible text and its target, because a wrong address is a wrong statement. Which numbers in
-    brackets are citation marks says :func:`guardrail.text.marks.find_marks`; only those go that lead to passages.
+    brackets are citation marks says :func:`guardrail.text.marks.find_marks`; brackets such as "(Passage 2)" are marks
+    in words. Only those go that lead to passages.
 
     Args:
         text: Text of one segment.
@@ -51,7 +53,8 @@ def plain(text: str, *, passages: int | None = None) -> str:
         >>> plain("- The **dam** is 212 m high [1].\n")
         'The dam is 212 m high.'
     """
-    stripped = _LINE_MARKER.sub(_without_marker, without_marks(text, passages=passages))
+    cited = without_mentions(without_marks(text, passages=passages), passages=passages)
+    stripped = _LINE_MARKER.sub(_without_marker, cited)
     stripped = _LINK.sub(r"\1 (\2)", stripped)
     if "[" in stripped:
         stripped = _BRACKETED.sub(_without_brackets, stripped)
