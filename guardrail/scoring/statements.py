@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from guardrail.scoring.lexicon import (
     CJK_NEGATORS,
+    IN_NO_NEGATION,
     IRREGULAR,
     NEGATORS,
     NO_DETERMINERS,
@@ -172,7 +173,7 @@ def analyse(text: str) -> Statement:
     values = parse_values(text)
     folded = same_length_fold(text)
     low = PARTICLE_VERBS.sub(_joined, same_length_lower(folded))
-    if "no" in low or "nicht nur" in low or not low.isascii():
+    if any(part in low for part in IN_NO_NEGATION) or not low.isascii():
         low = NOT_A_NEGATION.sub(lambda match: " " * len(match.group()), low)
     words = _deny(_words(folded, low, values), low)
     content = [word for word in words if word.content]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from guardrail.scoring.lexicon import (
     COLOURS,
@@ -129,12 +130,22 @@ def _conditional(statement: Statement) -> frozenset[str]:
 
 
 def _only_warned_of(claim: Statement, statement: Statement) -> frozenset[str]:
-    """Stems that one side calls possible and the other advises against: "may burn", "take care not to burn"."""
+    """Stems that one side calls possible and the other advises or acts against.
+
+    "May burn" and "take care not to burn"; "could freeze" and "drain it, so that it won't freeze".
+    """
     found: set[str] = set()
     for one, other in ((claim, statement), (statement, claim)):
-        advised = _following(one, "not", "to") | _following(one, "avoid")
+        advised = _following(one, "not", "to") | _following(one, "avoid") | _kept_from(one)
         found |= advised & frozenset().union(*(_following(other, modal) for modal in _POSSIBLE))
     return frozenset(found)
+
+
+def _kept_from(statement: Statement) -> frozenset[str]:
+    """Stems that are denied behind "so that": what something is done against."""
+    words = statement.words
+    behind = next((b.start for a, b in pairwise(words) if (a.text, b.text) == ("so", "that")), len(statement.text))
+    return frozenset(word.stem for word in words if word.sign < 0 and word.start > behind)
 
 
 def _following(statement: Statement, *texts: str) -> frozenset[str]:

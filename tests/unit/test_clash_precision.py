@@ -34,6 +34,14 @@ def contradictions(claim: str, *evidence: str) -> list[Clash]:
         ("Stir the rice to prevent sticking.", "Stir the rice so it cooks without sticking."),
         ("A lack of light makes the leaves fall.", "Too little light makes the leaves fall."),
         ("You should not move the lens.", "You shouldnt move the lens."),
+        # both at once deny nothing, and what is done against something leaves it possible
+        ("The coat is brown, in some dogs with white spots.", "The coat is brown, with or without white spots."),
+        ("Es gibt ihn mit Balkon.", "Es gibt ihn mit oder ohne Balkon."),
+        ("Si può ordinare con panna.", "Si può ordinare con o senza panna."),
+        (
+            "Drain the pipes to remove water that could freeze in them.",
+            "Drain the pipes to remove the water, so that it won't freeze in them.",
+        ),
         # what stands under a condition asserts nothing
         ("If there is no signal, restart the router.", "If the signal is weak, restart the router."),
         ("Members have to pay the fee.", "Ask whether members may pay the fee."),

@@ -119,6 +119,9 @@ EXAMPLES = {
         "Passage 2:",
     ],
     "refusal": [
+        "However, none of the passages provide information about making the dish spicy.",
+        "None of the given documents covers this question.",
+        "Neither of the passages discusses the price.",
         "Unable to answer based on given passages.",
         "Unable to answer.",
         "Unable to answer the question with the information provided.",
@@ -200,6 +203,8 @@ EXAMPLES = {
         "   \n",
     ],
     "claim": [
+        "None of the documents has to be signed.",
+        "None of the passages that provide shelter is open.",
         "Unable to answer the door, he left.",
         "Unable to answer for his crimes, he fled.",
         "Unable to answer based on given passages, but the mill was sold in 1932.",
