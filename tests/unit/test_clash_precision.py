@@ -42,6 +42,8 @@ def contradictions(claim: str, *evidence: str) -> list[Clash]:
             "Drain the pipes to remove water that could freeze in them.",
             "Drain the pipes to remove the water, so that it won't freeze in them.",
         ),
+        # a denial of one amount leaves others
+        ("Bake the crust for 30 minutes.", "Do not bake the crust for 50 minutes."),
         # what stands under a condition asserts nothing
         ("If there is no signal, restart the router.", "If the signal is weak, restart the router."),
         ("Members have to pay the fee.", "Ask whether members may pay the fee."),
@@ -97,6 +99,11 @@ def test_no_contradiction(claim: str, evidence: str) -> None:
         ("The gate was painted purple in 2004.", "The gate was painted yellow in 2004.", ClashKind.ANTONYM),
         ("The guard stops the belt.", "The guard does not stop the belt.", ClashKind.NEGATION),
         ("The vaccine prevents measles.", "The vaccine does not prevent measles.", ClashKind.NEGATION),
+        # a denial without an amount leaves none
+        ("Refunds are given within 30 days.", "Refunds are not given.", ClashKind.NEGATION),
+        ("The pool opens at 9 am.", "The pool does not open.", ClashKind.NEGATION),
+        ("Bake the crust for 30 minutes.", "Do not bake the crust.", ClashKind.NEGATION),
+        ("The coat comes with spots.", "The coat comes without spots.", ClashKind.NEGATION),
         ("Not all lockers are free.", "All lockers are free.", ClashKind.QUANTIFIER),
         ("Hares are larger than rabbits.", "Hares are smaller than rabbits.", ClashKind.ANTONYM),
         ("Firms issue a K12 in spring.", "Firms issue a K14 in spring.", ClashKind.IDENTIFIER),
