@@ -133,7 +133,9 @@ class EvidenceIndex:
         index = len(self.sentences)
         span = EvidenceSpan(passage_id=passage.id, start=start, end=end, text=passage.text[start:end])
         count = max(1, len(said.split()))
-        self.sentences.append(Sentence(index=index, span=span, said=plain(said), words=words, count=count))
+        # "(Document 7)" of three passages is content, as it is in a claim.
+        said = plain(said, mentions=len(self.passages))
+        self.sentences.append(Sentence(index=index, span=span, said=said, words=words, count=count))
         for word in {beginning(word) for word in words}:
             postings[word].append(index)
 

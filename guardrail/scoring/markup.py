@@ -35,7 +35,7 @@ def _without_brackets(match: re.Match[str]) -> str:
     return amount if measured else match[0]
 
 
-def plain(text: str, *, passages: int | None = None) -> str:
+def plain(text: str, *, passages: int | None = None, mentions: int | None = None) -> str:
     r"""The words of a segment without markdown emphasis, list and heading markers, citation marks and link syntax.
 
     A link keeps its visible text and its target, because a wrong address is a wrong statement. Which numbers in
@@ -45,6 +45,7 @@ def plain(text: str, *, passages: int | None = None) -> str:
     Args:
         text: Text of one segment.
         passages: How many passages there are; ``None`` if all marks go (text of the passages themselves).
+        mentions: How many of them marks in words can name; ``None`` for as many as ``passages``.
 
     Returns:
         One line of text for models and comparisons.
@@ -53,7 +54,8 @@ def plain(text: str, *, passages: int | None = None) -> str:
         >>> plain("- The **dam** is 212 m high [1].\n")
         'The dam is 212 m high.'
     """
-    cited = without_mentions(without_marks(text, passages=passages), passages=passages)
+    named = passages if mentions is None else mentions
+    cited = without_mentions(without_marks(text, passages=passages), passages=named)
     stripped = _LINE_MARKER.sub(_without_marker, cited)
     stripped = _LINK.sub(r"\1 (\2)", stripped)
     if "[" in stripped:

@@ -80,7 +80,7 @@ def find_marks(text: str) -> list[MarkSpan]:
     candidates = list(_CANDIDATE.finditer(text))
     if not candidates:
         return []
-    taken = list(_not_prose(text))
+    taken = list(not_prose(text))
     ends = {match.end() for match in candidates}
     starts = {match.start() for match in candidates}
     found: list[MarkSpan] = []
@@ -112,7 +112,13 @@ def find_marks(text: str) -> list[MarkSpan]:
     return found[::-1]
 
 
-def _not_prose(text: str) -> Iterator[tuple[int, int]]:
+def not_prose(text: str) -> Iterator[tuple[int, int]]:
+    """Where code and formulas stand in a text: first offset and the one behind the last.
+
+    Example:
+        >>> list(not_prose("Call `f(x)` first."))
+        [(5, 11)]
+    """
     if "`" in text:
         yield from (match.span() for match in _CODE.finditer(text))
     if "$" in text or "\\" in text:
@@ -135,7 +141,7 @@ def _is_content(text: str, match: re.Match[str], ends: set[int]) -> bool:
 def is_content(text: str, start: int) -> bool:
     """Whether a number in brackets that begins at ``start`` stands in code or a formula, or as an index or a value."""
     match = _CANDIDATE.match(text, start)
-    spans = _not_prose(text)
+    spans = not_prose(text)
     return match is None or any(first <= start < last for first, last in spans) or _is_content(text, match, set())
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from guardrail.scoring.clashes import find_clashes
+from guardrail.scoring.evidence import EvidenceIndex
 from guardrail.scoring.markup import plain
 from guardrail.text.mentions import without_mentions
+from guardrail.types import Passage
 
 
 @pytest.mark.parametrize(
@@ -25,6 +28,14 @@ from guardrail.text.mentions import without_mentions
         ("As passage 2 says, it leaks.", None),
         ("It leaks (2).", None),
         ("It leaks (Passage 2].", None),
+        # a name in code
+        ("Call `parse(doc1)` first.", None),
+        ("Call `parse( doc 1 )` first.", None),
+        ("Call parse(doc1) first.", None),
+        ("It is rows[ref2].", None),
+        ("```python\nrows = [ref1, ref2]\n```", None),
+        ("It is $f(ref 1)$.", None),
+        ("Es leckt(Quelle 1).", "Es leckt."),
     ],
 )
 def test_brackets_that_only_name_passages_are_left_out(text, rest):
@@ -34,3 +45,10 @@ def test_brackets_that_only_name_passages_are_left_out(text, rest):
 def test_what_is_checked_has_no_marks_in_words():
     assert plain("- The **dam** is high (Passage 1).", passages=2) == "The dam is high."
     assert plain("The dam is high (Passage 3).", passages=2) == "The dam is high (Passage 3)."
+
+
+def test_what_names_no_passage_stays_in_passages_too():
+    passages = [Passage(id="a", text="The plan is annexed (Document 7). It is signed (Document 1).")]
+    said = [sentence.said for sentence in EvidenceIndex(passages).sentences]
+    assert said == ["The plan is annexed (Document 7).", "It is signed."]
+    assert find_clashes(plain("The plan is annexed (Document 7).", passages=1), said) == ()
