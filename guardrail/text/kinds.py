@@ -173,6 +173,8 @@ def _is_greeting(plain: str) -> bool:
         opener = OPENER.fullmatch(clause) and (exclaims or not whole)
         if not (opener or GREETING.fullmatch(clause) or _NAMED_GREETING.fullmatch(clause)):
             return False
+        if "[" in clause and states_something(clause.partition("[")[2]):
+            return False  # "Dear [refunds are free]," is no blank to fill in
     # "Sure, certainly." is assent, not a greeting.
     return exclaims or not all(OPENER.fullmatch(clause) for clause in clauses)
 

@@ -44,7 +44,8 @@ ENGLISH = (
     rf"{_SOURCE} (?:contains?|has|have|offers?|provides?|gives?|includes?|says?|makes?) (?:no {_INFO}\b|nothing about)",
     rf"n(?:one|either) of {_DOCUMENTS} (?:contain|include|mention|say|state|answer|provide|give|offer|list|describe|name|"
     r"cover|indicate|tell|explain)s?\b",
-    rf"n(?:one|either) of {_DOCUMENTS} (?:specif(?:y|ies)|address(?:es)?|discuss(?:es)?|ha(?:s|ve)|refers? to)\b",
+    rf"n(?:one|either) of {_DOCUMENTS} (?:specif(?:y|ies)|address(?:es)?|discuss(?:es)?|refers? to|"
+    rf"ha(?:s|ve) {_INFO})\b",
     rf"{_SOURCE} (?:is|are) silent (?:on|about)",
     rf"there(?: is| are| was| were|'s) (?:no|not enough|insufficient) {_INFO} (?:about|on|regarding|concerning|for|"
     rf"in|to)\b",

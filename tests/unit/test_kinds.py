@@ -121,6 +121,7 @@ EXAMPLES = {
     "refusal": [
         "However, none of the passages provide information about making the dish spicy.",
         "None of the given documents covers this question.",
+        "None of the documents has any information about that.",
         "Neither of the passages discusses the price.",
         "Unable to answer based on given passages.",
         "Unable to answer.",
@@ -204,6 +205,10 @@ EXAMPLES = {
     ],
     "claim": [
         "None of the documents has to be signed.",
+        "None of the documents have expired.",
+        "None of the passages have lighting.",
+        "Dear [your refund was approved],",
+        "Dear [aspirin is deadly]!",
         "None of the passages that provide shelter is open.",
         "Unable to answer the door, he left.",
         "Unable to answer for his crimes, he fled.",
