@@ -64,7 +64,7 @@ def _polarity_clash(claim: Statement, evidence: Sequence[Statement]) -> Clash | 
             best_same = max(best_same, coverage(claim, statement))
             continue
         kind, mine, its, rest = turned
-        same_occasion = values_agree(claim, statement) or _denies_altogether(statement, its)
+        same_occasion = values_agree(claim, statement) or _denies_altogether(claim, statement, its)
         if rest >= _ALIGNED and same_occasion and (worst is None or rest > worst[0]):
             worst = (rest, Clash(kind=kind, claim_text=mine, evidence_text=its))
     if worst is None or best_same >= worst[0] - _EQUAL:
@@ -72,9 +72,14 @@ def _polarity_clash(claim: Statement, evidence: Sequence[Statement]) -> Clash | 
     return worst[1]
 
 
-def _denies_altogether(statement: Statement, word: str) -> bool:
-    """Whether a sentence denies something whatever the amount: "do not take ibuprofen" leaves no dose of it."""
-    return not statement.values and any(w.text == word and w.sign < 0 for w in statement.words)
+def _denies_altogether(claim: Statement, statement: Statement, word: str) -> bool:
+    """Whether a sentence denies something whatever the amount and the case.
+
+    "Do not take ibuprofen" leaves no dose of it, "do not take ibuprofen with alcohol" leaves some.
+    """
+    if statement.values or any(w.text != word and w.stem not in claim.stems for w in statement.content()):
+        return False
+    return any(w.text == word and w.sign < 0 for w in statement.words)
 
 
 def _turned(claim: Statement, statement: Statement) -> tuple[ClashKind, str, str, float] | None:

@@ -44,6 +44,9 @@ def contradictions(claim: str, *evidence: str) -> list[Clash]:
         ),
         # a denial of one amount leaves others
         ("Bake the crust for 30 minutes.", "Do not bake the crust for 50 minutes."),
+        # a denial of one case leaves others
+        ("Take 400 mg of ibuprofen.", "Do not take ibuprofen with alcohol."),
+        ("The pool opens at 9 am.", "The pool does not open in bad weather."),
         # what stands under a condition asserts nothing
         ("If there is no signal, restart the router.", "If the signal is weak, restart the router."),
         ("Members have to pay the fee.", "Ask whether members may pay the fee."),
