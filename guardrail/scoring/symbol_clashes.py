@@ -19,7 +19,7 @@ _OPPOSITES = {
 }
 _SIGN = re.compile(r">=|<=|==|!=|<>|[≥≤⩾⩽≠=]|(?<![-\w])[<>](?=\s?\d)|[✅✔☑❌✗✘✖☒]|\[[x ]\]")
 # ± and × change the number that they stand before, an exponent the one behind which it stands.
-_MODIFIED = re.compile(r"[±×]\s?\d+(?:[.,]\d+)*|\d+\^\d+")
+_MODIFIED = re.compile(r"[±×]\s?\d+(?:[.,]\d+)*|(?<!\d)\d+\^\d+")
 _TERM = re.compile(r"(?<![\w.])([a-z]{1,6})(\d{1,5}[a-z]?|\+\+|#)(?![\w+#])")
 
 
