@@ -41,6 +41,9 @@ _AND = frozenset(("and", "und", "e", "et", "y"))
 _POSTPOSED = frozenset(("nicht", "pas", "nie", "niemals", "mai", "jamais", "nunca"))
 _NEGATING = NEGATORS | NO_DETERMINERS | frozenset("from little few t 没 不 未 无".split())
 _SIGNS = {(True, False): frozenset((1,)), (False, True): frozenset((-1,)), (True, True): frozenset((1, -1))}
+_CONDITIONS = frozenset("if unless until till whether se wenn si".split())
+ALIGNED = 0.75
+"""Share of the claim's content words that a sentence must have to be compared with it."""
 _SCOPE = 4  # content words that a negator reaches
 _NOUN_SCOPE = 3
 _KEPT_SENTENCES = 4096
@@ -316,3 +319,8 @@ def coverage(claim: Statement, statement: Statement, without: frozenset[str] = f
 def values_agree(claim: Statement, statement: Statement) -> bool:
     """Whether a sentence can be about the same occasion: it gives every value of the claim."""
     return all(any(compatible(value, other) for other in statement.values) for value in claim.values)
+
+
+def conditions(statement: Statement) -> dict[int, int]:
+    """Clauses with a condition, and where it begins."""
+    return {word.clause: word.start for word in statement.words if word.text in _CONDITIONS}

@@ -1,33 +1,27 @@
-"""Negations, opposites, swapped roles, quantifiers and modals that turn a sentence around."""
+"""Negations, opposites, swapped roles and quantifiers that turn a sentence around."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 
 from guardrail.scoring.lexicon import (
     COLOURS,
-    HEDGE_VERBS,
-    HEDGES,
     LOOSE_OPPOSITES,
-    MODAL_PHRASES,
-    MODALS,
     QUANTIFIER_CLASHES,
     QUANTIFIERS,
 )
+from guardrail.scoring.modality_clashes import modality_clash
 from guardrail.scoring.role_clashes import role_clash
-from guardrail.scoring.statements import Statement, Word, coverage, values_agree
-from guardrail.text.identifiers import same_length_fold, same_length_lower
+from guardrail.scoring.statements import ALIGNED, Statement, Word, conditions, coverage, values_agree
+from guardrail.text.identifiers import same_length_fold
 from guardrail.types import Clash, ClashKind
 
-_ALIGNED = 0.75  # share of the claim's other content words that a sentence must have
 _QUANTIFIED = 0.6
 _EQUAL = 0.05
 _LOOSE_ALIGNED = 0.99
 _NEAR = 3
 _POSSIBLE = ("may", "might", "can", "could")
-_CONDITIONS = frozenset("if unless until till whether se wenn si".split())
 
 
 def wording_clashes(claim: Statement, evidence: Sequence[Statement]) -> list[Clash]:
@@ -44,7 +38,7 @@ def wording_clashes(claim: Statement, evidence: Sequence[Statement]) -> list[Cla
         _polarity_clash(claim, evidence),
         role_clash(claim, evidence),
         _quantifier_clash(claim, evidence),
-        _modality_clash(claim, evidence),
+        modality_clash(claim, evidence),
     ]
     return [clash for clash in found if clash is not None]
 
@@ -55,7 +49,7 @@ def wording_clashes(claim: Statement, evidence: Sequence[Statement]) -> list[Cla
 def _polarity_clash(claim: Statement, evidence: Sequence[Statement]) -> Clash | None:
     worst: tuple[float, Clash] | None = None
     best_same = 0.0
-    enough = (_ALIGNED - _EQUAL) * (len(claim.stems) - 1)
+    enough = (ALIGNED - _EQUAL) * (len(claim.stems) - 1)
     for statement in evidence:
         if len(claim.stems & statement.stems) < enough:
             continue  # most sentences: too few words, even if one of the claim does not count
@@ -65,7 +59,7 @@ def _polarity_clash(claim: Statement, evidence: Sequence[Statement]) -> Clash | 
             continue
         kind, mine, its, rest = turned
         same_occasion = values_agree(claim, statement) or _denies_altogether(claim, statement, its)
-        if rest >= _ALIGNED and same_occasion and (worst is None or rest > worst[0]):
+        if rest >= ALIGNED and same_occasion and (worst is None or rest > worst[0]):
             worst = (rest, Clash(kind=kind, claim_text=mine, evidence_text=its))
     if worst is None or best_same >= worst[0] - _EQUAL:
         return None
@@ -89,20 +83,20 @@ def _turned(claim: Statement, statement: Statement) -> tuple[ClashKind, str, str
         mine, its = pairs
         rest = _rest(claim, statement, mine.stem)
         loose = mine.text in LOOSE_OPPOSITES or its.text in LOOSE_OPPOSITES
-        if rest >= (_LOOSE_ALIGNED if loose else _ALIGNED):
+        if rest >= (_LOOSE_ALIGNED if loose else ALIGNED):
             direct = mine.sign == its.sign == 1
             return (ClashKind.ANTONYM if direct else ClashKind.NEGATION), mine.text, its.text, rest
     rival = _rival_colour(claim, statement)
     if rival:
         mine, its = rival
         rest = _rest(claim, statement, mine.stem)
-        if rest >= _ALIGNED:
+        if rest >= ALIGNED:
             return ClashKind.ANTONYM, mine.text, its.text, rest
     prefixed = _prefixed(claim, statement)
     if prefixed:
         mine, its = prefixed
         rest = _rest(claim, statement, mine.stem)
-        if rest >= _ALIGNED:
+        if rest >= ALIGNED:
             return ClashKind.ANTONYM, mine.text, its.text, rest
     shared = claim.stems & statement.stems
     opposed = [s for s in shared if claim.signs[s].isdisjoint(statement.signs[s])]
@@ -130,14 +124,14 @@ def _rest(claim: Statement, statement: Statement, stem: str) -> float:
 
 def _heads(statement: Statement) -> list[Word]:
     """The words that are denied outright: what stands under a condition asserts nothing."""
-    conditions = _conditions(statement)
-    return [w for w in statement.words if w.head and not w.name and w.start < conditions.get(w.clause, w.start + 1)]
+    under = conditions(statement)
+    return [w for w in statement.words if w.head and not w.name and w.start < under.get(w.clause, w.start + 1)]
 
 
 def _conditional(statement: Statement) -> frozenset[str]:
     """Stems that stand under a condition: "unless both agree" does not say that they do."""
-    conditions = _conditions(statement)
-    return frozenset(w.stem for w in statement.words if w.start >= conditions.get(w.clause, w.start + 1))
+    under = conditions(statement)
+    return frozenset(w.stem for w in statement.words if w.start >= under.get(w.clause, w.start + 1))
 
 
 def _only_warned_of(claim: Statement, statement: Statement) -> frozenset[str]:
@@ -183,11 +177,6 @@ def _denies_shared(claim: Statement, statement: Statement, stem: str) -> bool:
                 if near and not any(w.stem in other.stems for w in near):
                     return False
     return True
-
-
-def _conditions(statement: Statement) -> dict[int, int]:
-    """Clauses with a condition, and where it begins."""
-    return {word.clause: word.start for word in statement.words if word.text in _CONDITIONS}
 
 
 def _compares(statement: Statement) -> bool:
@@ -320,7 +309,7 @@ def _quantifier_clash(claim: Statement, evidence: Sequence[Statement]) -> Clash 
                 contradicts = QUANTIFIER_CLASHES.get((kind, other))
                 if contradicts is None or not nouns & others or (kind == "none" and statement.negated):
                     continue
-                if clash is None and coverage(claim, statement) >= _ALIGNED:
+                if clash is None and coverage(claim, statement) >= ALIGNED:
                     clash = Clash(
                         kind=ClashKind.QUANTIFIER,
                         claim_text=claim.text.strip(),
@@ -328,85 +317,3 @@ def _quantifier_clash(claim: Statement, evidence: Sequence[Statement]) -> Clash 
                         contradicts=contradicts,
                     )
     return clash
-
-
-# ------------------------------------------------------------------ modality
-
-_MODAL_REACH = 10  # characters up to the verb: "only be used"
-_UNCERTAIN = frozenset(("may", "might", "could"))
-_SOME = re.compile(r"\b(?:some|several|at least one|one or more)\b")
-
-
-def _modals(statement: Statement) -> dict[str, set[str]]:
-    """Modals of a sentence, each with the stems of the words that follow."""
-    found: dict[str, set[str]] = {}
-    words = statement.words
-    marks = [
-        (w.start, w.start + len(w.text), MODALS[w.text]) for w in words if w.text in MODALS and _is_modal(w, statement)
-    ]
-    low = same_length_lower(same_length_fold(statement.text))
-    ends = {end + 1 for _, end, _ in marks}
-    marks += [
-        (m.start(), m.end(), m.lastgroup or "") for m in MODAL_PHRASES.finditer(low) if m.start() not in ends
-    ]  # "may need to" is a "may"
-    conditions = _conditions(statement)
-    for _, end, kind in marks:
-        following = [w for w in words if w.start >= end and w.content][:1]
-        if following and following[0].start > end + _MODAL_REACH:
-            continue  # "it may be time to replace it" allows nothing
-        if following and following[0].sign > 0 and conditions.get(following[0].clause, end) >= end:
-            found.setdefault(kind, set()).add(following[0].stem)
-    return found
-
-
-def _is_modal(word: Word, statement: Statement) -> bool:
-    return not (word.text == "may" and any(v.start <= word.start < v.end for v in statement.values))
-
-
-def _modality_clash(claim: Statement, evidence: Sequence[Statement]) -> Clash | None:
-    aligned = [statement for statement in evidence if coverage(claim, statement) >= _ALIGNED]
-    if not aligned:
-        return None
-    mine = _modals(claim)
-    hedged = any(w.text in HEDGES or w.text in HEDGE_VERBS for w in claim.words)
-    if _SOME.match(claim.text.lstrip(" -*•").casefold()):
-        mine.pop("may", None)  # what all must do, some may do
-    clash: Clash | None = None
-    for statement in aligned:
-        contradicts = _modal_difference(mine, _modals(statement))
-        if contradicts is None and not mine and not hedged and _hedges(claim, statement):
-            contradicts = False
-        if contradicts is None:
-            return None
-        if clash is None:
-            clash = Clash(
-                kind=ClashKind.MODALITY,
-                claim_text=claim.text.strip(),
-                evidence_text=statement.text.strip(),
-                contradicts=contradicts,
-            )
-    return clash
-
-
-def _modal_difference(mine: dict[str, set[str]], its: dict[str, set[str]]) -> bool | None:
-    """Whether the same action is bidden on one side and only allowed or advised on the other."""
-    for kind, verbs in mine.items():
-        for other, others in its.items():
-            if kind == other or not verbs & others or verbs & its.get(kind, set()):
-                continue
-            if {kind, other} == {"must", "may"} or (kind, other) == ("must", "able"):
-                return True
-            if (kind, other) == ("must", "should"):
-                return False  # the other way round the claim only says less
-    return None
-
-
-def _hedges(claim: Statement, statement: Statement) -> bool:
-    """Whether the evidence only says that something may be so, where the claim says that it is."""
-    for at, word in enumerate(statement.words):
-        if word.text not in _UNCERTAIN or not _is_modal(word, statement):
-            continue
-        following = statement.words[at + 1 : at + 2]  # "may be used" allows, "may not" forbids
-        if following and following[0].content and following[0].stem in claim.stems:
-            return True
-    return False
