@@ -109,7 +109,7 @@ def export(
             same_side=float(((found > 0.5) == (expected > 0.5)).mean()),
             size_bytes=small.stat().st_size,
         )
-        if parity.exact_max > 1e-3 or parity.mean_drift > MAX_MEAN_DRIFT:
+        if not (parity.exact_max <= 1e-3 and parity.mean_drift <= MAX_MEAN_DRIFT):  # NaN is neither more nor less
             raise ModelLoadError(
                 f"the exported model differs from the network by more than {MAX_MEAN_DRIFT} on average, and was not "
                 f"written: {parity}; fewer epochs or a lower learning rate leave weights that survive 8 bits better",

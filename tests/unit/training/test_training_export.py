@@ -144,6 +144,18 @@ def test_an_export_that_differs_is_not_published(network, base, examples, tmp_pa
         export.export(network, base / "tokenizer.json", tmp_path / "model", examples=[])
 
 
+def test_a_network_that_gives_no_numbers_is_not_published(base, examples, tmp_path, monkeypatch):
+    import numpy as np
+
+    from guardrail.training import export
+    from guardrail.training.network import GroundingNetwork
+
+    monkeypatch.setattr(export, "_torch_probabilities", lambda _, some: np.full(len(some), np.nan))
+    with pytest.raises(ModelLoadError, match="the exported model differs from the network"):
+        export.export(GroundingNetwork.open(base), base / "tokenizer.json", tmp_path / "model", examples=examples)
+    assert not (tmp_path / "model").exists()
+
+
 def test_weights_come_back_out_of_the_export(exported, network, examples):
     from guardrail.training.network import GroundingNetwork
 
