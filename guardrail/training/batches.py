@@ -75,7 +75,20 @@ class PairEncoder:
             raise ModelLoadError(f"{path} has no token {missing[0]}: a base has to have the tokeniser of a BERT")
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
+        self._check_joining(path)
         self._max_tokens = min(max_tokens, LENGTHS[-1])
+
+    def _check_joining(self, path: Path) -> None:
+        """The guard lets the tokeniser join premise and claim: it has to do what is trained."""
+        premise, claim = (self._tokenizer.encode(text, add_special_tokens=False).ids for text in ("a", "a a"))
+        start, end = self._tokenizer.token_to_id("[CLS]"), self._tokenizer.token_to_id("[SEP]")
+        joined = self._tokenizer.encode("a", "a a")
+        types = [0] * (len(premise) + 2) + [1] * (len(claim) + 1)
+        if (joined.ids, joined.type_ids) != ([start, *premise, end, *claim, end], types):
+            raise ModelLoadError(
+                f"{path} joins premise and claim as {' '.join(joined.tokens)!r} with types {joined.type_ids}: "
+                "its post_processor has to be that of a BERT, [CLS] premise [SEP] claim [SEP] with types 0 and 1"
+            )
 
     def encode(self, pairs: Sequence[TrainingPair]) -> list[Example]:
         """Encode pairs, in order, without those whose claim is too long."""

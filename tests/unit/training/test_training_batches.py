@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 
@@ -105,4 +106,18 @@ def test_a_tokeniser_of_another_kind_is_refused(base, lib, tmp_path):
         lib.PairEncoder(other)
     path.unlink()
     with pytest.raises(ModelLoadError, match="is missing"):
+        lib.PairEncoder(other)
+
+
+@pytest.mark.parametrize("change", ["no template", "one type"])
+def test_a_tokeniser_that_joins_pairs_otherwise_is_refused(base, lib, tmp_path, change):
+    other = copy_of(base, tmp_path / "other")
+    described = json.loads((other / "tokenizer.json").read_text())
+    if change == "no template":
+        described["post_processor"] = None
+    else:
+        for piece in described["post_processor"]["pair"]:
+            next(iter(piece.values()))["type_id"] = 0
+    (other / "tokenizer.json").write_text(json.dumps(described))
+    with pytest.raises(ModelLoadError, match=r"its post_processor has to be that of a BERT, \[CLS\] premise \[SEP\]"):
         lib.PairEncoder(other)
