@@ -147,13 +147,15 @@ def open_base(directory: Path, *, dropout: float, seed: int) -> GroundingNetwork
         seed: Of the heads, where the base has none.
 
     Raises:
-        ModelLoadError: If it is neither.
+        ModelLoadError: If it is neither, or damaged.
     """
     torch.manual_seed(seed)
     if not directory.is_dir():
         raise ModelLoadError(f"{directory} is not a directory: likely a wrong path")
     check_file(directory / "tokenizer.json")
-    if any((directory / name).exists() for name in _WEIGHTS):
+    weights = next((directory / name for name in _WEIGHTS if (directory / name).exists()), None)
+    if weights is not None:
+        check_file(weights)
         return GroundingNetwork.open(directory, dropout=dropout)
     if (directory / "model.onnx").exists():
         return GroundingNetwork.from_onnx(directory, dropout=dropout)

@@ -134,21 +134,16 @@ def _trace(network: GroundingNetwork, path: Path) -> None:
     ids = torch.ones((2, 24), dtype=torch.int64)
     names = ["input_ids", "attention_mask", "token_type_ids"]
     axes = {name: {0: "pairs", 1: "tokens"} for name in (*names, OUTPUTS[1])}
-    attention = network.classifier.config._attn_implementation
-    network.classifier.set_attn_implementation("eager")  # the form that the fusion knows
-    try:
-        torch.onnx.export(
-            _Traced(network).eval(),
-            (ids, ids.clone(), torch.zeros_like(ids)),
-            str(path),
-            input_names=names,
-            output_names=list(OUTPUTS),
-            dynamic_axes={**axes, OUTPUTS[0]: {0: "pairs"}},
-            opset_version=_OPSET,
-            dynamo=False,
-        )
-    finally:
-        network.classifier.set_attn_implementation(attention)
+    torch.onnx.export(
+        _Traced(network).eval(),
+        (ids, ids.clone(), torch.zeros_like(ids)),
+        str(path),
+        input_names=names,
+        output_names=list(OUTPUTS),
+        dynamic_axes={**axes, OUTPUTS[0]: {0: "pairs"}},
+        opset_version=_OPSET,
+        dynamo=False,
+    )
 
 
 def _fuse(network: GroundingNetwork, source: Path, target: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import pickle
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -96,7 +97,8 @@ def train(
         The network, trained, in evaluation mode.
 
     Raises:
-        ConfigurationError: If there is nothing to train on, or the checkpoint is of another training.
+        ConfigurationError: If there is nothing to train on, the checkpoint is of another training or damaged, or the
+            loss is no number any more.
 
     After an interrupt the last checkpoint stays; calling it again goes on from there. On a CPU, with as many
     threads, the weights are then the same as without the interrupt; on a GPU other units are dropped.
@@ -141,11 +143,16 @@ def train(
             claim_mask=batch.claim_mask,
             word_weight=schedule.word_weight,
         )
+        losses.append(loss.item())
+        if not math.isfinite(losses[-1]):
+            raise ConfigurationError(
+                f"the loss of step {step + 1} is {losses[-1]}: a lower learning rate or longer warm-up is needed, "
+                f"in another directory than {directory}"
+            )
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
-        losses.append(loss.item())
         pairs += len(plan[step][1])
         now = time.monotonic()
         if now - reported > 20:
@@ -178,7 +185,12 @@ def _resume(network: GroundingNetwork, optimiser: Any, directory: Path, identity
     path = directory / STATE_FILE
     if not path.is_file():
         return 0
-    state = torch.load(path, map_location="cpu", weights_only=True)
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, EOFError, RuntimeError, pickle.UnpicklingError) as error:
+        raise ConfigurationError(
+            f"cannot read the checkpoint {path} ({type(error).__name__}): remove it to begin again"
+        ) from error
     if json.loads(state["identity"]) != json.loads(json.dumps(identity)):
         raise ConfigurationError(f"{path} is the checkpoint of another training; choose another directory")
     network.load_state_dict(state["network"])

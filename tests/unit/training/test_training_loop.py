@@ -212,3 +212,26 @@ def test_a_base_of_another_kind_is_refused(base, tmp_path):
         GroundingNetwork.open(other)
     with pytest.raises(ModelLoadError, match="cannot open"):
         GroundingNetwork.open(tmp_path)
+
+
+def test_a_damaged_checkpoint_is_named(base, examples, tmp_path):
+    _train(base, examples, tmp_path, stop_at=1)
+    whole = (tmp_path / "state.pt").read_bytes()
+    for damaged in (whole[: len(whole) // 2], b"", b"no checkpoint"):
+        (tmp_path / "state.pt").write_bytes(damaged)
+        with pytest.raises(ConfigurationError, match=r"cannot read the checkpoint .*state\.pt .* remove it"):
+            _train(base, examples, tmp_path)
+
+
+def test_a_training_that_diverged_stops_and_writes_no_checkpoint(base, examples, tmp_path):
+    import torch
+
+    from guardrail.training.loop import train
+    from guardrail.training.network import GroundingNetwork
+
+    network = GroundingNetwork.open(base)
+    with torch.no_grad():
+        network.classifier.classifier.bias.fill_(float("nan"))
+    with pytest.raises(ConfigurationError, match="the loss of step 1 is nan: a lower learning rate"):
+        train(network, examples, schedule=_schedule(), directory=tmp_path, log=lambda _: None)
+    assert not (tmp_path / "state.pt").exists()
