@@ -42,10 +42,10 @@ ENGLISH = (
     rf"{_SOURCE} {_NOT} (?:mention|say|specify|state|address|discuss|indicate|answer|tell|explain|refer to|touch on)\b",
     rf"{_SOURCE} {_NOT} (?:contain|include|provide|give|offer|have) {_INFO}\b",
     rf"{_SOURCE} (?:contains?|has|have|offers?|provides?|gives?|includes?|says?|makes?) (?:no {_INFO}\b|nothing about)",
-    rf"n(?:one|either) of {_DOCUMENTS} (?:contain|include|mention|say|state|answer|provide|give|offer|list|describe|"
-    r"name|cover|indicate|tell|explain)s?\b",
+    rf"n(?:one|either) of {_DOCUMENTS} (?:contain|include|mention|say|state|answer|list|describe|cover|indicate|"
+    r"explain)s?\b",
     rf"n(?:one|either) of {_DOCUMENTS} (?:specif(?:y|ies)|address(?:es)?|discuss(?:es)?|refers? to|"
-    rf"ha(?:s|ve) {_INFO})\b",
+    rf"(?:provides?|gives?|offers?|ha(?:s|ve)) {_INFO})\b",
     rf"{_SOURCE} (?:is|are) silent (?:on|about)",
     rf"there(?: is| are| was| were|'s) (?:no|not enough|insufficient) {_INFO} (?:about|on|regarding|concerning|for|"
     rf"in|to)\b",

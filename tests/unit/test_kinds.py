@@ -205,6 +205,8 @@ EXAMPLES = {
     ],
     "claim": [
         "None of the documents has to be signed.",
+        "None of the documents give tenants the right to sublet.",
+        "None of the passages provides shelter.",
         "None of the documents have expired.",
         "None of the passages have lighting.",
         "Dear [your refund was approved],",
