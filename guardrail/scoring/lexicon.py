@@ -98,8 +98,8 @@ NOT_A_NEGATION = re.compile(
     r"|\bnon solo\b|\bnicht nur\b|\bnon seulement\b|\bno\.? ?(?=\d)|\bwhy not\b|\bif not\b"
     r"|不仅|不但|不过|不同|不断|非常|无论|无线|没收|未来|不少|不久"
 )
-IN_NO_NEGATION = ("no", "without", "ohne", " o s", "ou sans", "nicht nur")
-"""Of each of them one part, so that most sentences need not be searched for them."""
+NOT_A_NEGATION_PARTS = ("no", "without", "ohne", " o s", "ou sans", "nicht nur")
+"""Every one of these phrases in Latin letters has one of the parts: most sentences need not be searched for them."""
 CJK_NEGATORS = ("没有", "没", "不", "未", "无")
 
 # Each line: words of one side | words of the other. Opposites that exclude each other when said of the same thing.

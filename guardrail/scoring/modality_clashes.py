@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from guardrail.scoring.lexicon import HEDGE_VERBS, HEDGES, MODAL_PHRASES, MODALS
-from guardrail.scoring.statements import ALIGNED, Statement, Word, conditions, coverage
+from guardrail.scoring.statements import ALIGNED, Statement, Word, conditions, coverage, sentence_clash
 from guardrail.text.identifiers import same_length_fold, same_length_lower
 from guardrail.types import Clash, ClashKind
 
@@ -66,12 +66,7 @@ def modality_clash(claim: Statement, evidence: Sequence[Statement]) -> Clash | N
         if contradicts is None:
             return None
         if clash is None:
-            clash = Clash(
-                kind=ClashKind.MODALITY,
-                claim_text=claim.text.strip(),
-                evidence_text=statement.text.strip(),
-                contradicts=contradicts,
-            )
+            clash = sentence_clash(ClashKind.MODALITY, claim, statement, contradicts=contradicts)
     return clash
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from guardrail.scoring.lexicon import SYMMETRIC
-from guardrail.scoring.statements import Statement, Word, coverage, values_agree
+from guardrail.scoring.statements import Statement, Word, coverage, sentence_clash, values_agree
 from guardrail.types import Clash, ClashKind
 
 _ALIGNED = 0.75  # share of the claim's content words that a sentence must have
@@ -44,9 +44,7 @@ def role_clash(claim: Statement, evidence: Sequence[Statement]) -> Clash | None:
             if share < _SAME_WORDS and not (mine[0] <= names and mine[1] <= names):
                 continue
             if _meets(mine[0], its[1]) and _meets(mine[1], its[0]) and swapped is None:
-                swapped = Clash(
-                    kind=ClashKind.ROLE, claim_text=claim.text.strip(), evidence_text=statement.text.strip()
-                )
+                swapped = sentence_clash(ClashKind.ROLE, claim, statement)
     return swapped
 
 

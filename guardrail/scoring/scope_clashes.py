@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from guardrail.scoring.statements import Statement, Word, coverage
+from guardrail.scoring.statements import Statement, Word, coverage, sentence_clash
 from guardrail.text.values import ValueKind
 from guardrail.types import Clash, ClashKind
 
@@ -55,7 +55,7 @@ def _ended(claim: Statement, evidence: Sequence[Statement]) -> Clash | None:
                 continue
             if not _has_ended(statement, words):
                 return None
-            clash = clash or _clash(ClashKind.DATE, claim, statement, contradicts=True)
+            clash = clash or sentence_clash(ClashKind.DATE, claim, statement, contradicts=True)
     return clash
 
 
@@ -86,18 +86,9 @@ def _unconditional(claim: Statement, evidence: Sequence[Statement]) -> Clash | N
         condition = {word.stem for word in statement.words[at:] if word.content}
         if not condition or condition & claim.stems or _share(claim, statement.words[:at]) < _SAME_WORDS:
             return None
-        clash = clash or _clash(ClashKind.MODALITY, claim, statement, contradicts=False)
+        clash = clash or sentence_clash(ClashKind.MODALITY, claim, statement, contradicts=False)
     return clash
 
 
 def _share(claim: Statement, words: Sequence[Word]) -> float:
     return len(claim.stems & {word.stem for word in words if word.content}) / len(claim.stems)
-
-
-def _clash(kind: ClashKind, claim: Statement, statement: Statement, *, contradicts: bool) -> Clash:
-    return Clash(
-        kind=kind,
-        claim_text=claim.text.strip(),
-        evidence_text=statement.text.strip(),
-        contradicts=contradicts,
-    )

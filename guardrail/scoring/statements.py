@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from guardrail.scoring.lexicon import (
     CJK_NEGATORS,
-    IN_NO_NEGATION,
     IRREGULAR,
     NEGATORS,
     NO_DETERMINERS,
     NOT_A_NEGATION,
+    NOT_A_NEGATION_PARTS,
     PARTICLE_VERBS,
     PREVENTING,
     QUANTIFIERS,
@@ -23,6 +23,7 @@ from guardrail.scoring.lexicon import (
 from guardrail.text.identifiers import same_length_fold, same_length_lower
 from guardrail.text.tokens import fold
 from guardrail.text.values import Value, compatible, parse_values
+from guardrail.types import Clash, ClashKind
 
 _WORD = re.compile(
     r"(?P<cjk>[\u3040-\u30ff\u3400-\u9fff])"
@@ -176,7 +177,7 @@ def analyse(text: str) -> Statement:
     values = parse_values(text)
     folded = same_length_fold(text)
     low = PARTICLE_VERBS.sub(_joined, same_length_lower(folded))
-    if any(part in low for part in IN_NO_NEGATION) or not low.isascii():
+    if any(part in low for part in NOT_A_NEGATION_PARTS) or not low.isascii():
         low = NOT_A_NEGATION.sub(lambda match: " " * len(match.group()), low)
     words = _deny(_words(folded, low, values), low)
     content = [word for word in words if word.content]
@@ -324,3 +325,10 @@ def values_agree(claim: Statement, statement: Statement) -> bool:
 def conditions(statement: Statement) -> dict[int, int]:
     """Clauses with a condition, and where it begins."""
     return {word.clause: word.start for word in statement.words if word.text in _CONDITIONS}
+
+
+def sentence_clash(kind: ClashKind, claim: Statement, statement: Statement, *, contradicts: bool = True) -> Clash:
+    """A clash of two sentences as wholes, where no single words of them stand against each other."""
+    return Clash(
+        kind=kind, claim_text=claim.text.strip(), evidence_text=statement.text.strip(), contradicts=contradicts
+    )

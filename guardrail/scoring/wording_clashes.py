@@ -13,7 +13,7 @@ from guardrail.scoring.lexicon import (
 )
 from guardrail.scoring.modality_clashes import modality_clash
 from guardrail.scoring.role_clashes import role_clash
-from guardrail.scoring.statements import ALIGNED, Statement, Word, conditions, coverage, values_agree
+from guardrail.scoring.statements import ALIGNED, Statement, Word, conditions, coverage, sentence_clash, values_agree
 from guardrail.text.identifiers import same_length_fold
 from guardrail.types import Clash, ClashKind
 
@@ -310,10 +310,5 @@ def _quantifier_clash(claim: Statement, evidence: Sequence[Statement]) -> Clash 
                 if contradicts is None or not nouns & others or (kind == "none" and statement.negated):
                     continue
                 if clash is None and coverage(claim, statement) >= ALIGNED:
-                    clash = Clash(
-                        kind=ClashKind.QUANTIFIER,
-                        claim_text=claim.text.strip(),
-                        evidence_text=statement.text.strip(),
-                        contradicts=contradicts,
-                    )
+                    clash = sentence_clash(ClashKind.QUANTIFIER, claim, statement, contradicts=contradicts)
     return clash

@@ -80,11 +80,13 @@ class PairEncoder:
 
     def _check_joining(self, path: Path) -> None:
         """The guard lets the tokeniser join premise and claim: it has to do what is trained."""
-        premise, claim = (self._tokenizer.encode(text, add_special_tokens=False).ids for text in ("a", "a a"))
-        start, end = self._tokenizer.token_to_id("[CLS]"), self._tokenizer.token_to_id("[SEP]")
-        joined = self._tokenizer.encode("a", "a a")
-        types = [0] * (len(premise) + 2) + [1] * (len(claim) + 1)
-        if (joined.ids, joined.type_ids) != ([start, *premise, end, *claim, end], types):
+        pair = TrainingPair(premise="a", hypothesis="a a", label="entailment")
+        premise, claim = (
+            self._tokenizer.encode(text, add_special_tokens=False) for text in (pair.premise, pair.hypothesis)
+        )
+        trained = self._example(pair, premise.ids, claim)
+        joined = self._tokenizer.encode(pair.premise, pair.hypothesis)
+        if (joined.ids, joined.type_ids) != (trained.ids, trained.types):
             raise ModelLoadError(
                 f"{path} joins premise and claim as {' '.join(joined.tokens)!r} with types {joined.type_ids}: "
                 "its post_processor has to be that of a BERT, [CLS] premise [SEP] claim [SEP] with types 0 and 1"

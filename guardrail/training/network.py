@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from guardrail.errors import ModelLoadError
+from guardrail.scoring.entailment.labels import resolve_labels
+from guardrail.scoring.entailment.modelfiles import read_json
 from guardrail.training.pairs import LABELS
 
 WORDS_FILE = "word_head.pt"
@@ -41,16 +43,14 @@ class GroundingNetwork(nn.Module):
         """Open a base model or a network that was saved before.
 
         Args:
-            directory: In the Hugging Face layout. Classes with the names of :data:`~guardrail.training.pairs.LABELS`
-                in another order are put into this one.
+            directory: In the Hugging Face layout. The classes of :data:`~guardrail.training.pairs.LABELS` in another
+                order are put into this one.
             dropout: Of the hidden layers, while training.
 
         Raises:
             ModelLoadError: If it cannot be opened.
         """
         from transformers import AutoConfig, AutoModelForSequenceClassification
-
-        from guardrail.scoring.entailment.modelfiles import read_json
 
         _silence()
         try:
@@ -92,7 +92,6 @@ class GroundingNetwork(nn.Module):
         """
         from transformers import BertConfig, BertForSequenceClassification
 
-        from guardrail.scoring.entailment.modelfiles import read_json
         from guardrail.scoring.entailment.onnx import OnnxEntailment
         from guardrail.training.from_onnx import read_weights
 
@@ -158,12 +157,15 @@ def average(states: Sequence[tuple[Mapping[str, Tensor], float]]) -> dict[str, T
     }
 
 
-def _in_order(head: nn.Linear, names: Mapping[str, Any]) -> None:
+def _in_order(head: nn.Linear, id2label: Mapping[str, Any]) -> None:
     """Put the classes of a head in our order, if their names say which is which."""
-    places = {str(name).lower(): int(index) for index, name in names.items()}
-    if places.keys() == set(LABELS):
-        order = [places[label] for label in LABELS]
-        head.load_state_dict({name: value[order] for name, value in head.state_dict().items()})
+    try:
+        found = resolve_labels(id2label)
+    except ModelLoadError:
+        return  # "LABEL_0": a head that was never trained
+    places = [getattr(found, label) for label in LABELS]
+    if None not in places:
+        head.load_state_dict({name: value[places] for name, value in head.state_dict().items()})
 
 
 def _silence() -> None:
