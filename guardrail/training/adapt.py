@@ -15,6 +15,7 @@ from guardrail.errors import ConfigurationError, ModelLoadError
 from guardrail.scoring.entailment.modelfiles import check_file, read_json
 from guardrail.training.batches import LENGTHS, PairEncoder
 from guardrail.training.data import read_training_data
+from guardrail.training.from_encoder import FILE as ENCODER
 from guardrail.training.loop import Schedule, train
 from guardrail.training.network import GroundingNetwork
 from guardrail.training.publish import TrainingReport, publish, write_card
@@ -138,13 +139,14 @@ def adapt(
     return report
 
 
-def open_base(directory: Path, *, dropout: float, seed: int) -> GroundingNetwork:
-    """Open what a training begins with: torch weights if there are any, else an exported model.
+def open_base(directory: Path, *, dropout: float, seed: int, layers: int | None = None) -> GroundingNetwork:
+    """Open what a training begins with: torch weights if there are any, else an exported model or encoder.
 
     Args:
         directory: The model.
         dropout: Of the hidden layers, while training.
         seed: Of the heads, where the base has none.
+        layers: How many layers of an encoder without heads to keep, from below; ``None`` keeps all.
 
     Raises:
         ModelLoadError: If it is neither, or damaged.
@@ -159,7 +161,11 @@ def open_base(directory: Path, *, dropout: float, seed: int) -> GroundingNetwork
         return GroundingNetwork.open(directory, dropout=dropout)
     if (directory / "model.onnx").exists():
         return GroundingNetwork.from_onnx(directory, dropout=dropout)
-    raise ModelLoadError(f"{directory} has neither {_WEIGHTS[0]} nor model.onnx: name a folder with a model in it")
+    if (directory / ENCODER).exists():
+        return GroundingNetwork.from_encoder(directory, layers=layers, dropout=dropout)
+    raise ModelLoadError(
+        f"{directory} has neither {_WEIGHTS[0]} nor model.onnx nor {ENCODER}: name a folder with a model in it"
+    )
 
 
 def check_device(device: str) -> None:
@@ -188,7 +194,7 @@ def settings_of(base: Path) -> dict[str, Any]:
 
 def digest_of(base: Path) -> str:
     """A digest of the weights of a base."""
-    path = next(base / name for name in (*_WEIGHTS, "model.onnx") if (base / name).exists())
+    path = next(base / name for name in (*_WEIGHTS, "model.onnx", ENCODER) if (base / name).exists())
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from torch import Tensor
 
-from guardrail.errors import ConfigurationError
+from guardrail.errors import ConfigurationError, ModelLoadError
 from guardrail.training.adapt import Log, check_device, digest_of, open_base
-from guardrail.training.batches import Example, PairEncoder
-from guardrail.training.loop import Schedule, train
-from guardrail.training.network import GroundingNetwork, average
-from guardrail.training.pairs import read_pairs
+from guardrail.training.batches import PairEncoder
+from guardrail.training.loop import train
+from guardrail.training.network import mean_of
+from guardrail.training.pairs import TrainingPair, read_pairs
 from guardrail.training.publish import TrainingReport, publish, write_card
-from guardrail.training.recipe import (
-    FIRST_STAGE,
-    FIRST_STAGE_STEPS,
-    FOURTH_STAGE,
-    MAX_TOKENS,
-    SECOND_STAGE,
-    SHARES,
-    THIRD_STAGE,
-    build_stages,
-    licences,
-)
+from guardrail.training.recipe import LAYERS, MAX_TOKENS, ROUNDS, build_parts, licences
+from guardrail.training.trim import trim
 from guardrail.training.validation import validate
 
 _LANGUAGES = ("en",)
@@ -41,12 +33,13 @@ def train_embedded(
     log: Log = print,
     scale: float = 1.0,
 ) -> TrainingReport:
-    """Build all stages, train them one after the other, and publish the result.
+    """Build the parts of every round, train a base on one after the other, and publish the mean of the rounds.
 
     Args:
         data_dir: Folder with the files of :mod:`guardrail.training.sources`.
         directory: Where everything goes. An interrupted training goes on from its last checkpoint.
-        base: A small BERT in the Hugging Face layout; the shipped model began with all-MiniLM-L6-v2.
+        base: A small BERT in the Hugging Face layout, or an encoder in 8 bits; the shipped model began with the
+            encoder bge-small-en-v1.5, of which the lower ten layers are kept.
         device: ``"cpu"`` or ``"cuda"``.
         command: The command that repeats it, for the card.
         log: Called with lines for people.
@@ -58,7 +51,7 @@ def train_embedded(
     Raises:
         InputError: If a file of data is missing or damaged.
         ConfigurationError: If the device is not there, or the checkpoint of another training is in the way.
-        ModelLoadError: If the base cannot be opened.
+        ModelLoadError: If the base cannot be opened, or is too short for the pairs.
 
     Example:
         >>> train_embedded(Path("no-such-folder"), Path("out"), base=Path("base"))
@@ -67,55 +60,60 @@ def train_embedded(
         guardrail.errors.ModelLoadError: base is not a directory: likely a wrong path
     """
     check_device(device)
-    first = FIRST_STAGE
-    network = open_base(base, dropout=first.dropout, seed=first.seed)
-    encoder = PairEncoder(base, max_tokens=MAX_TOKENS)
-    log("writing the pairs of all stages")
-    stages = build_stages(data_dir, directory / "data", scale=scale)
-    held = encoder.encode(list(read_pairs(stages.held_out)))
-    if not held:
+    seed = ROUNDS[0].schedule.seed
+    network = open_base(base, dropout=ROUNDS[0].schedule.dropout, seed=seed, layers=LAYERS)
+    positions = network.classifier.config.max_position_embeddings
+    if positions < MAX_TOKENS:
+        raise ModelLoadError(
+            f"{base} has {positions} positions and the pairs up to {MAX_TOKENS} tokens: take another base"
+        )
+    trim(network, base / "tokenizer.json", directory / "base" / "tokenizer.json", positions=_POSITIONS)
+    encoder = PairEncoder(directory / "base", max_tokens=MAX_TOKENS)
+    log("writing the pairs of all rounds")
+    parts = build_parts(data_dir, directory / "data", scale=scale)
+    validation = encoder.encode(list(read_pairs(parts.held_out)))
+    if not validation:
         raise ConfigurationError(f"a scale of {scale} leaves no answer to validate with")
-    before = validate(network, held, device=device)
-
-    def run(network: GroundingNetwork, name: str, schedule: Schedule, path: Path, stop_at: int | None) -> int:
-        log(f"stage {name}")
-        pairs = list(read_pairs(path))
-        examples: Sequence[Example] = encoder.encode(pairs)
+    before = validate(network, validation, device=device)
+    left_out = 0
+    fingerprint = f"{digest_of(base)} {scale}"
+    after_rounds: list[dict[str, Tensor]] = []
+    for number, (each, paths) in enumerate(zip(ROUNDS, parts.rounds, strict=True), 1):
+        log(f"round {number} of {len(ROUNDS)}")
+        broad, near = (list(read_pairs(path)) for path in paths)
+        if each.after:
+            network.load_state_dict(after_rounds[each.after - 1])
+        fingerprint = _digest(fingerprint, (*broad, *near))
+        first, later = encoder.encode(broad), encoder.encode(near)
+        left_out += len(broad) + len(near) - len(first) - len(later)
         train(
             network,
-            examples,
-            schedule=schedule,
-            directory=directory / f"checkpoint-{name}",
+            first,
+            later=later,
+            schedule=each.schedule,
+            directory=directory / f"checkpoint-{number}",
             log=log,
             device=device,
-            stop_at=stop_at,
-            fingerprint=f"{digest_of(base)} {scale}",
+            fingerprint=fingerprint,
         )
-        kept[name] = {key: value.detach().cpu().clone() for key, value in network.state_dict().items()}
-        return len(pairs) - len(examples)
-
-    kept: dict[str, dict[str, Tensor]] = {}
-    left_out = run(network, "first", first, stages.first, FIRST_STAGE_STEPS)
-    left_out += run(network, "second", SECOND_STAGE, stages.second, None)
-    left_out += run(network, "third", THIRD_STAGE, stages.third, None)
-    left_out += run(network, "fourth", FOURTH_STAGE, stages.fourth, None)
-    network.load_state_dict(average([(kept[name], share) for name, share in SHARES.items()]))
+        after_rounds.append({name: value.clone() for name, value in network.state_dict().items()})
+    network.load_state_dict(mean_of(after_rounds))
     report = TrainingReport(
         title="The entailment model that ships with guardrail",
         base=base.name,
         command=command,
-        seed=first.seed,
+        seed=seed,
         parameters=sum(p.numel() for p in network.parameters()),
-        files=stages.files,
+        files=parts.files,
         left_out=left_out,
         languages=_LANGUAGES,
         before=before,
-        after=validate(network, held, device=device),
+        after=validate(network, validation, device=device),
         parity=publish(
             network,
-            base / "tokenizer.json",
+            directory / "base" / "tokenizer.json",
             directory,
-            examples=held,
+            examples=validation,
             languages=_LANGUAGES,
             max_tokens=_POSITIONS,
         ),
@@ -123,3 +121,11 @@ def train_embedded(
     )
     write_card(report, licences=licences())
     return report
+
+
+def _digest(before: str, pairs: Sequence[TrainingPair]) -> str:
+    """What a round is trained on, and all rounds before it."""
+    digest = hashlib.sha256(before.encode())
+    for pair in pairs:
+        digest.update(repr(pair).encode())
+    return digest.hexdigest()

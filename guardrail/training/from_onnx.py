@@ -1,7 +1,7 @@
 """Weights out of an exported model: what :mod:`guardrail.training.export` has fused and packed, unpacked again.
 
-The model that ships with the package has 8 bits per weight and no copy in full precision. It can be trained on all the
-same: each weight is its integer times its scale, and training moves it from there.
+The model that ships with the package has 8 bits per weight (its word embeddings 4) and no copy in full precision. It
+can be trained on all the same: each weight is its integer times its scale, and training moves it from there.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardrail.errors import ModelLoadError
+from guardrail.training.vocabulary import unpacked
 
 Array = NDArray[np.float32]
 
 _OUTPUTS = ("logits", "unsupported")
+_FOUR_BITS = 22  # onnx.TensorProto.INT4
 _TABLES = {"input_ids": "word_embeddings", "token_type_ids": "token_type_embeddings"}
 
 
@@ -71,7 +73,8 @@ class _Reader:
         from onnx import numpy_helper
 
         self._path = path
-        self._constants = {c.name: numpy_helper.to_array(c) for c in graph.initializer}
+        self._tensors = {c.name: c for c in graph.initializer}
+        self._constants = {c.name: numpy_helper.to_array(c) for c in graph.initializer if c.data_type != _FOUR_BITS}
         self._makers = {name: node for node in graph.node for name in node.output}
         self._outputs = [output.name for output in graph.output]
 
@@ -80,8 +83,7 @@ class _Reader:
         if missing:
             raise ModelLoadError(f"{self._path} has no output {missing[0]!r}: it was not exported from this network")
         found: dict[str, Array] = {}
-        pooled = self._linear("logits", "classifier", found)
-        pooled = self._linear(self._maker(pooled, "Tanh").input[0], "bert.pooler.dense", found)
+        pooled = self._pooler(self._maker(self._linear("logits", "classifier", found), "Tanh").input[0], found)
         hidden = self._maker(pooled, "Gather").input[0]
         squeezed = self._maker("unsupported", "Squeeze").input[0]
         words: dict[str, Array] = {}
@@ -116,6 +118,20 @@ class _Reader:
             classifier=found,
             words={name.removeprefix("words."): array for name, array in words.items()},
         )
+
+    def _pooler(self, output: str, found: dict[str, Array]) -> str:
+        """The layer between the first token and the classes, or what it adds to its input; what it reads."""
+        name = "bert.pooler.dense"
+        node = self._makers[output]
+        read = [i for i in node.input if i in self._makers and self._makers[i].op_type == "Gather"]
+        if node.op_type != "Add" or not read:
+            return self._linear(output, name, found)
+        (added,) = [tensor for tensor in node.input if tensor != read[0]]
+        if self._linear(added, name, found) != read[0]:
+            raise ModelLoadError(f"{self._path}: {node.name} does not add to what it reads")
+        weight = found[f"{name}.weight"]
+        found[f"{name}.weight"] = weight + np.eye(len(weight), dtype=np.float32)
+        return str(read[0])
 
     def _layer(self, output: str, found: dict[str, Array]) -> tuple[str, int]:
         """One encoder layer, from its output to its input; also the number of attention heads."""
@@ -194,6 +210,11 @@ class _Reader:
             node = self._makers[waiting.pop()]
             if node.op_type == "Add":
                 waiting.extend(node.input)
+                continue
+            if node.op_type == "Cast":
+                node = self._maker(node.input[0], "GatherBlockQuantized")
+                table = unpacked(self._tensors[node.input[0]], self._constant(node.input[2]))
+                found[f"bert.embeddings.{_TABLES[node.input[1]]}.weight"] = table
                 continue
             scale, zero = None, None
             if node.op_type == "DequantizeLinear":

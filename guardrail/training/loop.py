@@ -17,7 +17,7 @@ import torch
 
 from guardrail.errors import ConfigurationError
 from guardrail.training.batches import Example, batches, collate
-from guardrail.training.network import GroundingNetwork, loss_of
+from guardrail.training.network import GroundingNetwork, RunningMean, loss_of
 
 STATE_FILE = "state.pt"
 
@@ -36,6 +36,8 @@ class Schedule:
         word_weight: Weight of the loss over words.
         dropout: Of the hidden layers.
         seed: Of order and dropout.
+        mean_decay: The network that comes out has a running mean of its weights; this is its decay per step, in
+            [0, 1). 0 takes the weights of the last step, and so does a training of less than four steps.
         checkpoint_every_s: Seconds between checkpoints.
     """
 
@@ -48,10 +50,12 @@ class Schedule:
     word_weight: float = 0.5
     dropout: float = 0.05
     seed: int = 7
+    mean_decay: float = 0.0
     checkpoint_every_s: float = 300.0
 
     def __post_init__(self) -> None:
         shares = self.warmup_share >= 0 and self.decay_share >= 0 and self.warmup_share + self.decay_share <= 1
+        shares = shares and 0 <= self.mean_decay < 1
         if self.epochs < 1 or self.learning_rate <= 0 or self.tokens_per_batch < 1 or not shares:
             raise ConfigurationError(f"not a schedule: {self}")
 
@@ -73,6 +77,7 @@ def train(
     network: GroundingNetwork,
     examples: Sequence[Example],
     *,
+    later: Sequence[Example] = (),
     schedule: Schedule,
     directory: Path,
     log: Callable[[str], None] = print,
@@ -85,8 +90,9 @@ def train(
     Args:
         network: Opened with :meth:`GroundingNetwork.open`.
         examples: Encoded pairs.
+        later: Pairs that come after all of ``examples`` in every epoch; one learning rate runs through both.
         schedule: How.
-        directory: For checkpoints; one that is there already, of the same schedule, number of examples and
+        directory: For checkpoints; one that is there already, of the same schedule, numbers of examples and
             fingerprint, is resumed.
         log: Called with lines for people.
         device: Where.
@@ -109,21 +115,26 @@ def train(
     network.freeze_vocabulary()
     optimiser = _optimiser(network, schedule)
     plan = [
-        (epoch, own)
+        (epoch, [part[index] for index in own])
         for epoch in range(schedule.epochs)
+        for part in (examples, later)
         for own in batches(
-            examples,
+            part,
             tokens_per_batch=schedule.tokens_per_batch,
             rng=random.Random(schedule.seed + epoch),
         )
     ]
     identity = {"schedule": asdict(schedule), "examples": len(examples), "steps": len(plan)}
+    if later:
+        identity["later"] = len(later)
     if fingerprint:
         identity["fingerprint"] = fingerprint
     last = len(plan) if stop_at is None else min(stop_at, len(plan))
     torch.manual_seed(schedule.seed)
-    first = _resume(network, optimiser, directory, identity)
-    log(f"{len(examples)} pairs, {last} steps, from step {first}")
+    with_mean = schedule.mean_decay and len(plan) >= RunningMean.EVERY  # with fewer it would stay at the beginning
+    mean = RunningMean(network, schedule.mean_decay) if with_mean else None
+    first = _resume(network, optimiser, mean, directory, identity)
+    log(f"{len(examples) + len(later)} pairs, {last} steps, from step {first}")
     began = saved = reported = time.monotonic()
     losses: list[float] = []
     pairs = 0
@@ -131,7 +142,7 @@ def train(
         rate = schedule.rate(step, len(plan))
         for group in optimiser.param_groups:
             group["lr"] = rate
-        batch = collate([examples[i] for i in plan[step][1]]).to(device)
+        batch = collate(plan[step][1]).to(device)
         with torch.autocast(device, torch.bfloat16):
             classes, words = network(batch.input_ids, batch.attention_mask, batch.token_type_ids)
         loss = loss_of(
@@ -153,19 +164,23 @@ def train(
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
+        if mean is not None:
+            mean.update(network, step)
         pairs += len(plan[step][1])
         now = time.monotonic()
         if now - reported > 20:
-            mean = math.fsum(losses) / len(losses)
+            loss_mean = math.fsum(losses) / len(losses)
             log(
-                f"step {step + 1}/{last} epoch {plan[step][0] + 1} loss {mean:.4f} rate {rate:.2e} "
+                f"step {step + 1}/{last} epoch {plan[step][0] + 1} loss {loss_mean:.4f} rate {rate:.2e} "
                 f"{pairs / (now - began):.1f} pairs/s, {(now - began) / 60:.1f} min"
             )
             losses, reported = [], now
         if now - saved > schedule.checkpoint_every_s:
-            _save(network, optimiser, directory, identity, step + 1)
+            _save(network, optimiser, mean, directory, identity, step + 1)
             saved = now
-    _save(network, optimiser, directory, identity, max(first, last))
+    _save(network, optimiser, mean, directory, identity, max(first, last))
+    if mean is not None:
+        network.load_state_dict(mean.state, strict=False)
     return network.eval()
 
 
@@ -181,7 +196,9 @@ def _optimiser(network: GroundingNetwork, schedule: Schedule) -> torch.optim.Ada
     )
 
 
-def _resume(network: GroundingNetwork, optimiser: Any, directory: Path, identity: dict[str, Any]) -> int:
+def _resume(
+    network: GroundingNetwork, optimiser: Any, mean: RunningMean | None, directory: Path, identity: dict[str, Any]
+) -> int:
     path = directory / STATE_FILE
     if not path.is_file():
         return 0
@@ -196,10 +213,20 @@ def _resume(network: GroundingNetwork, optimiser: Any, directory: Path, identity
     network.load_state_dict(state["network"])
     optimiser.load_state_dict(state["optimiser"])
     torch.set_rng_state(state["rng"])
+    if mean is not None:
+        for name, value in state["mean"].items():
+            mean.state[name].copy_(value)  # where the network is; the checkpoint was read on the CPU
     return int(state["step"])
 
 
-def _save(network: GroundingNetwork, optimiser: Any, directory: Path, identity: dict[str, Any], step: int) -> None:
+def _save(
+    network: GroundingNetwork,
+    optimiser: Any,
+    mean: RunningMean | None,
+    directory: Path,
+    identity: dict[str, Any],
+    step: int,
+) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     state = {
         "identity": json.dumps(identity),
@@ -207,6 +234,7 @@ def _save(network: GroundingNetwork, optimiser: Any, directory: Path, identity: 
         "optimiser": optimiser.state_dict(),
         "rng": torch.get_rng_state(),
         "step": step,
+        "mean": None if mean is None else mean.state,
     }
     partial = directory / (STATE_FILE + ".partial")
     torch.save(state, partial)

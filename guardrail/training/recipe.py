@@ -1,12 +1,12 @@
-"""The recipe of the embedded model: four stages of pairs, and how each is trained.
+"""The recipe of the embedded model: rounds of training, of a broad part of pairs and a near one.
 
-The first stage is broad: published pairs about single sentences and whole paragraphs, statements made by rules, and
-answers that people have marked. The second is near to what the guard sees: the answers twice, claims about records,
-sentences of documents in other words with errors at known places, and some of the first stage, so that it stays known.
-The third repeats a part of both with many short premises, and with word labels only where errors are marked: a source
-that marks none would otherwise teach that every word under a short premise is supported. The fourth returns to the
-answers: each claim with evidence of three lengths, claims of answers with errors made on purpose, and a little of all
-the rest. What is published is the mean of the weights after the last three.
+The broad part of a round holds published pairs about single sentences and whole paragraphs, claims about invented
+records, sentences of documents in other words with errors at known places, and some claims of answers that people have
+marked, with more and with less evidence than the guard takes. The near part is what the guard sees: every claim of the
+marked answers, claims of such answers with an error made on purpose, and a little of all the rest, so that it stays
+known. One learning rate runs through both; it begins to fall about where the near part begins. The second round begins
+with the weights of the first and takes more than twice as many pairs. The third, of a broad part alone, begins with
+those of the first too. What comes out is the mean of all three.
 """
 
 from __future__ import annotations
@@ -31,75 +31,107 @@ from guardrail.training.record_pairs import record_pairs
 from guardrail.training.sources import ANSWER_SOURCES, PAIR_SOURCES, PROSE_SOURCES, REVIEW_SOURCE
 from guardrail.types import Passage
 
-FIRST_STAGE = Schedule(learning_rate=1e-4, warmup_share=0.03, decay_share=0.0, word_weight=0.5)
-FIRST_STAGE_STEPS = 1188
-"""The first stage is cut here, at its full learning rate: the second goes on from a network that still moves."""
-SECOND_STAGE = Schedule(learning_rate=1e-4, warmup_share=0.01, decay_share=0.5, word_weight=1.0)
-THIRD_STAGE = Schedule(learning_rate=7e-5, warmup_share=0.03, decay_share=0.8, word_weight=1.0, seed=9)
-FOURTH_STAGE = Schedule(learning_rate=1e-4, warmup_share=0.02, decay_share=0.75, word_weight=1.0, seed=13)
-SHARES = {"second": 0.2, "third": 0.5, "fourth": 0.3}
-"""The shipped weights are a mean over these stages: the last alone knows the answers it was trained on too well."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """How many pairs of each kind a part takes.
+
+    Attributes:
+        short: Published pairs with a premise of a sentence or two.
+        long: Published pairs with a longer premise.
+        answers: Claims of marked answers, with evidence of other lengths than the guard takes.
+        records: Claims about invented records.
+        prose: Sentences of documents in other words.
+        edited: Claims of marked answers with an error made on purpose.
+        marked: Whether every claim of the marked answers is in it, with the evidence that the guard would choose.
+    """
+
+    short: int
+    long: int
+    answers: int
+    records: int
+    prose: int
+    edited: int
+    marked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """A round of training: both parts, one after the other, under one learning rate.
+
+    Attributes:
+        schedule: How.
+        broad: The first part.
+        near: The second part; ``None`` for none.
+        after: Number of the round whose weights it begins with, from 1; 0 for those of the base.
+    """
+
+    schedule: Schedule
+    broad: Part
+    near: Part | None = None
+    after: int = 0
+
+
+_SCHEDULE = Schedule(learning_rate=8e-5, word_weight=1.0, dropout=0.1, mean_decay=0.998)
+ROUNDS = (
+    Round(
+        schedule=replace(_SCHEDULE, warmup_share=0.03, decay_share=0.55, seed=5),
+        broad=Part(short=10_000, long=3_500, answers=6_000, records=3_000, prose=3_000, edited=1_500),
+        near=Part(short=5_000, long=3_000, answers=0, records=4_000, prose=4_000, edited=4_000, marked=True),
+    ),
+    Round(
+        schedule=replace(_SCHEDULE, warmup_share=0.02, decay_share=0.6, seed=11),
+        broad=Part(short=38_000, long=8_000, answers=14_000, records=9_000, prose=6_000, edited=5_000),
+        near=Part(short=24_000, long=7_000, answers=20_000, records=9_000, prose=6_000, edited=5_000, marked=True),
+        after=1,
+    ),
+    Round(
+        schedule=replace(_SCHEDULE, learning_rate=6e-5, warmup_share=0.05, decay_share=0.7, mean_decay=0.995, seed=31),
+        broad=Part(short=10_000, long=3_100, answers=7_500, records=8_200, prose=3_800, edited=3_800),
+        after=1,
+    ),
+)
+LAYERS = 10
+"""Layers of the base that are kept: with them and words in 4 bits the model has less than 25 MB."""
 MAX_TOKENS = 224
 
 _LONG_PREMISE = 115
 _EDITS = ("antonym", "dateswap", "numberswap", "entityswap", "negation", "overclaim", "added_detail")
-_HELD_OUT = 5
-_ANSWERS_TWICE = 2
-_RECORDS = 14_000
-_PROSE_OF_ANSWERS, _PROSE_OF_OTHERS = 6_400, 9_600
-_REPEATED = 34_000
-_THIRD = {"answers": 11_000, "records": 6_000, "prose": 5_000, "short": 17_000, "long": 4_000}
-_FOURTH = {"edited": 18_000, "records": 10_000, "prose": 12_000, "short": 11_000, "long": 10_000}
-_FOURTH_EVIDENCE_WORDS = (90, 110, 130)
-_MORE_RECORDS, _MORE_EDITED = 18_000, 32_000
-_MORE_PROSE_OF_ANSWERS, _MORE_PROSE_OF_OTHERS = 7_000, 12_000
+_HELD_OUT = 10
 _SHORT_PREMISE = 45
-_MARKED_SOURCES = ("ragtruth", "records", "prose", "syn_", "edited")
+_OTHER_EVIDENCE_WORDS = (90, 130)
+_PROSE_OF_ANSWERS = 0.37
 _DOCUMENT_WORDS = 80
 _REVIEW_WORDS = range(25, 121)
-_SEEDS = {
-    "first": 11,
-    "first order": 3,
-    "second": 21,
-    "third": 34,
-    "made": 7,
-    "made again": 8,
-    "fourth": 55,
-    "made more": 77,
-}
-_EDIT_SEEDS = (5, 6, 7)
+_SEEDS = {"order": 2, "published": 11, "made": 77, "edited": 5}
 
-_Scale = Callable[[int], int]
+_MADE = {"records": "invented", "prose": "made from documents", "edited": "made from answers"}
+_MADE_PAIRS = {"records": 18_000, "prose": 19_000, "edited": 15_500}
+
+_Scale = Callable[[float], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stages:
+class Parts:
     """The files of the recipe.
 
     Attributes:
-        first: Pairs of the first stage.
-        second: Pairs of the second stage.
-        third: Pairs of the third stage.
-        fourth: Pairs of the fourth stage.
-        held_out: Pairs of every fifth source of the labelled answers, for validation; in no stage.
+        rounds: Per round the file of its broad part and that of its near part.
+        held_out: Pairs of every tenth source of the labelled answers, for validation; in no part.
         files: Counts per source, as for a model card.
     """
 
-    first: Path
-    second: Path
-    third: Path
-    fourth: Path
+    rounds: Sequence[tuple[Path, Path]]
     held_out: Path
     files: Sequence[FileCount]
 
 
-def build_stages(data_dir: Path, out_dir: Path, *, scale: float = 1.0) -> Stages:
-    """Write the pairs of all stages.
+def build_parts(data_dir: Path, out_dir: Path, *, scale: float = 1.0) -> Parts:
+    """Write the pairs of every part of every round.
 
     Args:
         data_dir: Folder with the files of :mod:`guardrail.training.sources`, as ``NAME.jsonl.gz``.
-        out_dir: Where ``first.jsonl.gz``, ``second.jsonl.gz``, ``third.jsonl.gz``, ``fourth.jsonl.gz`` and
-            ``held_out.jsonl.gz`` go.
+        out_dir: Where ``1_broad.jsonl.gz``, ``1_near.jsonl.gz``, … and ``held_out.jsonl.gz`` go.
         scale: Share of every number of pairs, in (0, 1]; less than 1 is for trying the recipe out.
 
     Returns:
@@ -109,7 +141,7 @@ def build_stages(data_dir: Path, out_dir: Path, *, scale: float = 1.0) -> Stages
         InputError: If a file is missing or damaged.
 
     Example:
-        >>> build_stages(Path("no-such-folder"), Path("out"))
+        >>> build_parts(Path("no-such-folder"), Path("out"))
         Traceback (most recent call last):
         ...
         guardrail.errors.InputError: no-such-folder has no mnli_dev_matched.jsonl.gz
@@ -118,57 +150,50 @@ def build_stages(data_dir: Path, out_dir: Path, *, scale: float = 1.0) -> Stages
         if not _file(data_dir, name).is_file():
             raise InputError(f"{data_dir} has no {_file(data_dir, name).name}")
 
-    def scaled(count: int) -> int:
-        return max(1, math.ceil(count * scale))
+    def scaled(count: float) -> int:
+        return math.ceil(count * scale)
 
     out_dir.mkdir(parents=True, exist_ok=True)
-    published, again, files = _published(data_dir, scaled)
+    rng = random.Random(_SEEDS["order"])
     answers = [row for source in ANSWER_SOURCES for row in _answers(data_dir, source.name, scaled)]
     own = [row for row in answers if not is_held_out(row)]
     marked = [pair for row in own for pair in pairs_of(row, source="ragtruth")]
     held = [pair for row in answers if is_held_out(row) for pair in pairs_of(row, source="ragtruth")]
+    published, files = _published(data_dir, scaled)
     files.append(_count("ragtruth (answers)", len(answers), len(marked) + len(held), len(held)))
-
-    first = published + marked
-    random.Random(_SEEDS["first order"]).shuffle(first)
-
-    records = list(record_pairs(scaled(_RECORDS), seed=_SEEDS["made"], prose=_reviews(data_dir)))
-    files.append(_count("records (invented)", len(records), len(records)))
-    counts = (scaled(_PROSE_OF_ANSWERS), scaled(_PROSE_OF_OTHERS))
-    prose = _prose(data_dir, own, counts, seed=_SEEDS["made"])
-    files.append(_count("prose (made from documents)", len(prose), len(prose)))
-    rng = random.Random(_SEEDS["second"])
-    rng.shuffle(again)
-    second = marked * _ANSWERS_TWICE + records + prose + again[: scaled(_REPEATED)]
-    rng.shuffle(second)
-
-    third = _third(marked, prose, again, _reviews(data_dir), scaled)
-    fourth = _fourth(data_dir, own, again, scaled)
-    edited = sum(pair.source.startswith("edited") for pair in fourth)
-    files.append(_count("edited (made from answers)", edited, edited))
-
-    stages = Stages(
-        first=out_dir / "first.jsonl.gz",
-        second=out_dir / "second.jsonl.gz",
-        third=out_dir / "third.jsonl.gz",
-        fourth=out_dir / "fourth.jsonl.gz",
-        held_out=out_dir / "held_out.jsonl.gz",
-        files=files,
-    )
-    written = (
-        (stages.first, first),
-        (stages.second, second),
-        (stages.third, third),
-        (stages.fourth, fourth),
-        (stages.held_out, held),
-    )
-    for path, pairs in written:
-        write_pairs(path, pairs)
-    return stages
+    kinds = {
+        "short": [pair for pair in published if len(pair.premise.split()) <= _SHORT_PREMISE],
+        "long": [pair for pair in published if len(pair.premise.split()) > _SHORT_PREMISE],
+        "answers": [
+            pair
+            for words in _OTHER_EVIDENCE_WORDS
+            for row in own
+            for pair in pairs_of(row, source="ragtruth", evidence_words=words)
+        ],
+        "records": list(record_pairs(scaled(_MADE_PAIRS["records"]), seed=_SEEDS["made"], prose=_reviews(data_dir))),
+        "prose": _prose(data_dir, own, scaled(_MADE_PAIRS["prose"])),
+        "edited": list(edited_pairs(own, count=scaled(_MADE_PAIRS["edited"]), seed=_SEEDS["edited"])),
+    }
+    for name in _MADE:
+        files.append(_count(f"{name} ({_MADE[name]})", len(kinds[name]), len(kinds[name])))
+    supplies = {name: _Supply(pairs, rng) for name, pairs in kinds.items()}
+    rounds = []
+    for number, each in enumerate(ROUNDS, 1):
+        paths = (out_dir / f"{number}_broad.jsonl.gz", out_dir / f"{number}_near.jsonl.gz")
+        for path, part in zip(paths, (each.broad, each.near), strict=True):
+            pairs = list(marked) if part and part.marked else []
+            for name, supply in supplies.items() if part else ():
+                pairs += supply.take(scaled(getattr(part, name)))
+            rng.shuffle(pairs)
+            write_pairs(path, pairs)
+        rounds.append(paths)
+    held_out = out_dir / "held_out.jsonl.gz"
+    write_pairs(held_out, held)
+    return Parts(rounds=rounds, held_out=held_out, files=files)
 
 
 def licences() -> dict[str, str]:
-    """Licence per row of :attr:`Stages.files`.
+    """Licence per row of :attr:`Parts.files`.
 
     Example:
         >>> licences()["scone"]
@@ -184,7 +209,7 @@ def licences() -> dict[str, str]:
 
 
 def is_held_out(row: LabelledAnswer) -> bool:
-    """Whether a labelled answer is kept for validation: every fifth source, by a checksum of its number."""
+    """Whether a labelled answer is kept for validation: every tenth source, by a checksum of its number."""
     return zlib.crc32(str(row.detail["source_id"]).encode()) % _HELD_OUT == 0
 
 
@@ -210,77 +235,36 @@ def as_checked(pair: TrainingPair) -> TrainingPair:
     return replace(pair, premise=premise, unsupported=unsupported)
 
 
-def _third(
-    marked: Sequence[TrainingPair],
-    prose: Sequence[TrainingPair],
-    published: Sequence[TrainingPair],
-    reviews: Sequence[str],
-    scaled: _Scale,
-) -> list[TrainingPair]:
-    rng = random.Random(_SEEDS["third"])
-    by_kind = {
-        "answers": list(marked),
-        "records": list(record_pairs(scaled(_THIRD["records"]), seed=_SEEDS["made again"], prose=reviews)),
-        "prose": list(prose),
-        "short": [p for p in published if len(p.premise.split()) <= _SHORT_PREMISE],
-        "long": [p for p in published if len(p.premise.split()) > _SHORT_PREMISE],
-    }
+class _Supply:
+    """Pairs of a kind in random order; when all have been taken, it begins again in another order."""
+
+    def __init__(self, pairs: Sequence[TrainingPair], rng: random.Random) -> None:
+        self._pairs, self._rng = list(pairs), rng
+        self._left: list[TrainingPair] = []
+
+    def take(self, count: int) -> list[TrainingPair]:
+        taken: list[TrainingPair] = []
+        while len(taken) < count and self._pairs:
+            if not self._left:
+                self._left = self._rng.sample(self._pairs, len(self._pairs))
+            more = count - len(taken)
+            taken += self._left[-more:]
+            del self._left[-more:]
+        return taken
+
+
+def _published(data_dir: Path, scaled: _Scale) -> tuple[list[TrainingPair], list[FileCount]]:
+    """Published pairs as the guard would judge them, and how many of each file could be taken."""
+    rng = random.Random(_SEEDS["published"])
     found: list[TrainingPair] = []
-    for kind, pairs in by_kind.items():
-        rng.shuffle(pairs)
-        found += pairs[: scaled(_THIRD[kind])]
-    rng.shuffle(found)
-    return [_without_guessed_words(pair) for pair in found]
-
-
-def _fourth(
-    data_dir: Path, answers: Sequence[LabelledAnswer], published: Sequence[TrainingPair], scaled: _Scale
-) -> list[TrainingPair]:
-    seed = _SEEDS["made more"]
-    rng = random.Random(_SEEDS["fourth"])
-    edited: dict[str, TrainingPair] = {}
-    for own_seed in _EDIT_SEEDS:
-        for pair in edited_pairs(answers, count=scaled(_MORE_EDITED), seed=own_seed):
-            edited.setdefault(pair.hypothesis, pair)
-    records = record_pairs(scaled(_MORE_RECORDS), seed=seed, prose=_reviews(data_dir))
-    counts = (scaled(_MORE_PROSE_OF_ANSWERS), scaled(_MORE_PROSE_OF_OTHERS))
-    rest = [_without_guessed_words(pair) for pair in published]
-    short = [pair for pair in rest if len(pair.premise.split()) <= _SHORT_PREMISE]
-    long = [pair for pair in rest if len(pair.premise.split()) > _SHORT_PREMISE]
-    rng.shuffle(short)
-    rng.shuffle(long)
-    found = [
-        pair
-        for words in _FOURTH_EVIDENCE_WORDS
-        for row in answers
-        for pair in pairs_of(row, source="ragtruth", evidence_words=words)
-    ]
-    found += list(edited.values())[: scaled(_FOURTH["edited"])]
-    found += list(records)[: scaled(_FOURTH["records"])]
-    found += _prose(data_dir, answers, counts, seed=seed)[: scaled(_FOURTH["prose"])]
-    found += short[: scaled(_FOURTH["short"])] + long[: scaled(_FOURTH["long"])]
-    rng.shuffle(found)
-    return found
-
-
-def _without_guessed_words(pair: TrainingPair) -> TrainingPair:
-    """The pair without word labels, unless somebody marked its errors or made them."""
-    return pair if pair.source.startswith(_MARKED_SOURCES) else replace(pair, unsupported=None)
-
-
-def _published(data_dir: Path, scaled: _Scale) -> tuple[list[TrainingPair], list[TrainingPair], list[FileCount]]:
-    """Published pairs in the order of the first stage; those of them that the second repeats; counts."""
-    rng = random.Random(_SEEDS["first"])
-    found: list[tuple[TrainingPair, bool]] = []
     files = []
     for source in PAIR_SOURCES:
         rows = list(read_pairs(_file(data_dir, source.name)))
         rng.shuffle(rows)
         taken = [as_checked(pair) for pair in rows[: scaled(source.pairs)]]
-        found += [(pair, source.second_stage) for pair in taken]
+        found += taken
         files.append(_count(source.name, len(rows), len(taken)))
-    rng.shuffle(found)
-    return [pair for pair, _ in found], [pair for pair, again in found if again], files
+    return found, files
 
 
 def _answers(data_dir: Path, name: str, scaled: _Scale) -> list[LabelledAnswer]:
@@ -288,9 +272,7 @@ def _answers(data_dir: Path, name: str, scaled: _Scale) -> list[LabelledAnswer]:
     return rows[: scaled(len(rows))]
 
 
-def _prose(
-    data_dir: Path, answers: Sequence[LabelledAnswer], counts: tuple[int, int], *, seed: int
-) -> list[TrainingPair]:
+def _prose(data_dir: Path, answers: Sequence[LabelledAnswer], count: int) -> list[TrainingPair]:
     """Statements from the contexts of the answers, and from other documents that are long enough."""
     contexts = list(dict.fromkeys(row.context for row in answers))
     documents: dict[str, None] = {}
@@ -298,12 +280,11 @@ def _prose(
         for pair in read_pairs(_file(data_dir, name)):
             if len(pair.premise.split()) >= _DOCUMENT_WORDS:
                 documents[pair.premise] = None
-    made = [
-        *prose_pairs(contexts, count=counts[0], seed=seed),
-        *prose_pairs([[text] for text in documents], count=counts[1], seed=seed),
+    of_answers = math.ceil(count * _PROSE_OF_ANSWERS)
+    return [
+        *prose_pairs(contexts, count=of_answers, seed=_SEEDS["made"]),
+        *prose_pairs([[text] for text in documents], count=count - of_answers, seed=_SEEDS["made"]),
     ]
-    random.Random(seed).shuffle(made)
-    return made
 
 
 def _reviews(data_dir: Path) -> list[str]:

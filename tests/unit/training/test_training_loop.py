@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
@@ -212,6 +213,90 @@ def test_a_base_of_another_kind_is_refused(base, tmp_path):
         GroundingNetwork.open(other)
     with pytest.raises(ModelLoadError, match="cannot open"):
         GroundingNetwork.open(tmp_path)
+
+
+def test_later_pairs_come_after_the_others_under_one_learning_rate(base, examples, tmp_path, monkeypatch):
+    from guardrail.training import loop
+    from guardrail.training.network import GroundingNetwork
+
+    seen: list[int] = []
+    collate = loop.collate
+    monkeypatch.setattr(loop, "collate", lambda own: seen.extend(id(example) for example in own) or collate(own))
+    first, later = examples[:20], examples[20:30]
+    lines: list[str] = []
+    schedule = loop.Schedule(tokens_per_batch=96)
+    arguments = {"schedule": schedule, "directory": tmp_path, "log": lines.append}
+    loop.train(GroundingNetwork.open(base), first, later=later, **arguments)
+    assert [number in {id(e) for e in first} for number in seen] == [True] * 20 + [False] * 10
+    assert lines[0].startswith("30 pairs, ")
+    with pytest.raises(ConfigurationError, match="another training"):
+        loop.train(GroundingNetwork.open(base), first, **arguments)
+
+
+def test_the_running_mean_of_the_weights_comes_out_and_survives_an_interrupt(base, examples, tmp_path):
+    import torch
+
+    from guardrail.training.loop import Schedule, train
+    from guardrail.training.network import GroundingNetwork
+
+    def trained(directory, decay, *stops):
+        schedule = Schedule(learning_rate=1e-3, tokens_per_batch=96, dropout=0.0, mean_decay=decay)
+        for stop in (*stops, None):
+            torch.manual_seed(4)
+            network = GroundingNetwork.open(base, dropout=0.0)
+            train(network, examples, schedule=schedule, directory=directory, log=lambda _: None, stop_at=stop)
+        return network.state_dict()
+
+    last = trained(tmp_path / "last", 0.0)
+    mean = trained(tmp_path / "mean", 0.9)
+    resumed = trained(tmp_path / "resumed", 0.9, 6)
+    changed = [name for name, value in last.items() if not torch.equal(value, mean[name])]
+    assert len(changed) > 10
+    assert all(torch.equal(value, resumed[name]) for name, value in mean.items())
+
+
+@pytest.mark.parametrize("decay", [-0.1, 1.0])
+def test_a_mean_that_never_moves_is_no_schedule(decay):
+    from guardrail.training.loop import Schedule
+
+    with pytest.raises(ConfigurationError, match="not a schedule"):
+        Schedule(mean_decay=decay)
+
+
+def test_a_training_of_few_steps_has_its_last_weights_and_not_those_it_began_with(base, examples, tmp_path):
+    import torch
+
+    from guardrail.training.loop import Schedule, train
+    from guardrail.training.network import GroundingNetwork
+
+    def trained(decay):
+        torch.manual_seed(4)
+        network = GroundingNetwork.open(base, dropout=0.0)
+        schedule = Schedule(tokens_per_batch=4096, dropout=0.0, mean_decay=decay)
+        train(network, examples[:2], schedule=schedule, directory=tmp_path / str(decay), log=lambda _: None)
+        return network.state_dict()
+
+    last, mean = trained(0.0), trained(0.9)
+    assert all(torch.equal(value, mean[name]) for name, value in last.items())
+
+
+def test_a_mean_that_is_resumed_stays_where_the_network_is(base, examples, tmp_path):
+    import torch
+
+    from guardrail.training import loop
+    from guardrail.training.network import GroundingNetwork, RunningMean
+
+    torch.manual_seed(4)
+    network = GroundingNetwork.open(base, dropout=0.0)
+    schedule = loop.Schedule(tokens_per_batch=96, mean_decay=0.9)
+    arguments = {"schedule": schedule, "directory": tmp_path, "log": lambda _: None, "stop_at": 5}
+    loop.train(network, examples, **arguments)
+    mean = RunningMean(network.double(), 0.9)  # another kind of tensor, as on another device
+    optimiser = loop._optimiser(network, schedule)
+    identity = json.loads(torch.load(tmp_path / "state.pt", weights_only=True)["identity"])
+    assert loop._resume(network, optimiser, mean, tmp_path, identity) == 5
+    assert {value.dtype for value in mean.state.values()} == {torch.float64}
+    mean.update(network, 7)
 
 
 def test_a_damaged_checkpoint_is_named(base, examples, tmp_path):

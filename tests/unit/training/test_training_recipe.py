@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 
-from guardrail.errors import InputError
+from guardrail.errors import InputError, ModelLoadError
 from guardrail.training.differences import changed_words
 from guardrail.training.pairs import TrainingPair, read_pairs
 from guardrail.training.sources import ANSWER_SOURCES, PAIR_SOURCES
@@ -73,64 +74,94 @@ def test_every_source_has_a_licence(recipe):
     assert recipe.licences().keys() >= {source.name for source in PAIR_SOURCES}
 
 
-def test_the_schedules_are_those_of_the_shipped_model(recipe):
-    first, second = recipe.FIRST_STAGE, recipe.SECOND_STAGE
-    assert (first.epochs, first.rate(1187, 2763), recipe.FIRST_STAGE_STEPS) == (1, 1e-4, 1188)
-    assert (second.decay_share, second.word_weight) == (0.5, 1.0)
-    assert second.rate(1000, 4000) == 1e-4 > second.rate(3000, 4000) > 0
-    assert (recipe.THIRD_STAGE.learning_rate, recipe.THIRD_STAGE.decay_share) == (7e-5, 0.8)
-    assert (recipe.FOURTH_STAGE.learning_rate, recipe.FOURTH_STAGE.decay_share) == (1e-4, 0.75)
+def test_the_schedule_is_that_of_the_shipped_model(recipe):
+    assert ([each.after for each in recipe.ROUNDS], recipe.LAYERS) == ([0, 1, 1], 10)
+    for each in recipe.ROUNDS[:2]:
+        schedule = each.schedule
+        assert (schedule.epochs, schedule.word_weight, schedule.mean_decay) == (1, 1.0, 0.998)
+        assert schedule.rate(100, 1000) == 8e-5 == schedule.rate(400, 1000) > schedule.rate(700, 1000) > 0
+        assert (each.broad.marked, each.near.marked) == (False, True)
+    last = recipe.ROUNDS[2]
+    assert (last.schedule.learning_rate, last.schedule.mean_decay, last.near) == (6e-5, 0.995, None)
 
 
 def test_missing_data_is_named(recipe, tmp_path):
     with pytest.raises(InputError, match=r"has no mnli_dev_matched\.jsonl\.gz"):
-        recipe.build_stages(tmp_path, tmp_path / "out")
+        recipe.build_parts(tmp_path, tmp_path / "out")
 
 
 @pytest.fixture(scope="module")
 def small(recipe, tmp_path_factory):
-    """All stages in a hundredth of their size."""
+    """All parts in a hundredth of their size."""
     if not DATA.is_dir():
         pytest.skip("the shared data are not here")
-    return recipe.build_stages(DATA, tmp_path_factory.mktemp("stages"), scale=0.01)
+    return recipe.build_parts(DATA, tmp_path_factory.mktemp("parts"), scale=0.01)
 
 
 @pytest.mark.shared_data
-def test_the_stages_hold_what_the_recipe_says(small):
-    paths = (small.first, small.second, small.third, small.fourth, small.held_out)
-    first, second, third, fourth, held = (list(read_pairs(path)) for path in paths)
+def test_the_parts_hold_what_the_recipe_says(recipe, small):
+    held = list(read_pairs(small.held_out))
     counts = {file.name: file.pairs for file in small.files}
     assert counts["mnli_dev_matched"] == 98
     assert counts["synthetic_longctx"] == 170
-    assert counts["records (invented)"] == 140
-    assert counts["prose (made from documents)"] <= 160
-    marked = [p for p in first if p.source == "ragtruth"]
-    assert len(marked) + len(held) == counts["ragtruth (answers)"]
-    assert sum(p.source == "ragtruth" for p in second) == 2 * len(marked)
-    trained = {(p.premise, p.hypothesis) for p in first + second + third + fourth}
-    assert trained.isdisjoint((p.premise, p.hypothesis) for p in held)
-    assert not [p for p in second if p.source in ("help", "drop_nli")]
-    assert [p for p in first if p.source in ("help", "drop_nli")]
-    assert all(p.unsupported == () for p in first if p.label == "entailment")
-    assert {p.unsupported for p in third if p.source == "mnli"} <= {None}
-    assert sum(len(p.premise.split()) <= 45 for p in third) >= 170
-    assert sum(p.source == "ragtruth" for p in fourth) == 3 * len(marked)
-    assert sum(p.source.startswith("edited_") for p in fourth) == counts["edited (made from answers)"] > 50
-    assert sum(p.source.startswith("records_") for p in fourth) == 100
+    assert counts["records (invented)"] == 180
+    assert 0 < counts["prose (made from documents)"] <= 190
+    assert 0 < counts["edited (made from answers)"] <= 155
+    made = ("ragtruth", "records_", "prose_", "edited_")
+    for each, paths in zip(recipe.ROUNDS, small.rounds, strict=True):
+        for part, path in zip((each.broad, each.near), paths, strict=True):
+            pairs = list(read_pairs(path))
+            if part is None:
+                assert not pairs
+                continue
+            marked = counts["ragtruth (answers)"] - len(held) if part.marked else 0
+            assert sum(p.source == "ragtruth" for p in pairs) == part.answers // 100 + marked
+            assert sum(p.source.startswith("records_") for p in pairs) == part.records // 100
+            assert sum(p.source.startswith("prose_") for p in pairs) == part.prose // 100
+            assert sum(p.source.startswith("edited_") for p in pairs) == part.edited // 100
+            lengths = [len(p.premise.split()) for p in pairs if not p.source.startswith(made)]
+            assert sum(length <= 45 for length in lengths) == part.short // 100
+            assert sum(length > 45 for length in lengths) == part.long // 100
+            assert {p.unsupported for p in pairs if p.source == "mnli"} <= {None, ()}
+            claims = {p.hypothesis for p in pairs if p.source == "ragtruth"}
+            assert claims.isdisjoint(p.hypothesis for p in held if len(p.hypothesis.split()) > 12)
+
+
+def test_a_kind_that_is_used_up_begins_again_in_another_order(recipe):
+    pairs = [TrainingPair(premise=str(n), hypothesis="h", label="entailment") for n in range(50)]
+    supply = recipe._Supply(pairs, random.Random(1))
+    taken = [int(pair.premise) for pair in supply.take(30) + supply.take(70)]
+    assert sorted(taken[:50]) == sorted(taken[50:]) == list(range(50))
+    assert taken[:50] != taken[50:] != list(range(50))
+    assert recipe._Supply([], random.Random(1)).take(3) == []
+
+
+def test_a_base_with_too_few_positions_is_refused(tmp_path, tmp_path_factory):
+    short = tiny(tmp_path_factory).torch_dir
+    from guardrail.training.embedded import train_embedded
+
+    with pytest.raises(ModelLoadError, match="has 64 positions and the pairs up to 224 tokens: take another base"):
+        train_embedded(tmp_path, tmp_path / "out", base=short)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.shared_data
 def test_the_recipe_runs_from_data_to_model(small, tmp_path, tmp_path_factory, monkeypatch):
     from guardrail.training import embedded
 
-    monkeypatch.setattr(embedded, "build_stages", lambda *_, **__: small)
+    monkeypatch.setattr(embedded, "build_parts", lambda *_, **__: small)
     base = smooth_base(tmp_path_factory)
     lines: list[str] = []
     report = embedded.train_embedded(DATA, tmp_path / "out", base=base, log=lines.append, scale=0.01)
-    stages = [line for line in lines if line.startswith("stage")]
-    assert stages == ["stage first", "stage second", "stage third", "stage fourth"]
+    assert lines[0] == "writing the pairs of all rounds"
     assert report.before.n == report.after.n > 0
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert "| scone | pairs | 5980 | 25 | 0 | CC0 1.0 |" in card
     assert "unknown" not in card
-    assert {p.name for p in (tmp_path / "out").iterdir()} >= {"onnx", "torch", "README.md", "checkpoint-second"}
+    assert {p.name for p in (tmp_path / "out").iterdir()} >= {
+        "onnx",
+        "torch",
+        "README.md",
+        "checkpoint-1",
+        "checkpoint-2",
+    }
