@@ -18,6 +18,7 @@ from guardrail.scoring.json_reader import (
     Scalar,
     is_text,
 )
+from guardrail.scoring.timetables import timetable
 from guardrail.text.segmenter import segment
 
 _MAX_HEAD_WORDS = 16
@@ -274,7 +275,14 @@ def _ends_line(text: str, at: int) -> bool:
 
 def _told(node: Node, head: _Head, *, in_array: bool) -> Iterator[Unit]:
     assert isinstance(node, Container)
+    if hours := _week(node):
+        return iter((Unit(start=node.members[0][1], end=node.members[-1][2].end, said=finished(f"{head}: {hours}")),))
     return _object(node, head, in_array=in_array) if node.keyed else _array(node, head)
+
+
+def _week(node: Container) -> str:
+    fields = [(key, child.value) for key, _, child in node.members if isinstance(child, Scalar)]
+    return timetable(fields) if len(fields) == len(node.members) else ""
 
 
 def _object(node: Container, head: _Head, *, in_array: bool) -> Iterator[Unit]:

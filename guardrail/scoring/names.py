@@ -36,7 +36,8 @@ _SHORT_FORMS = dict(
         "maryland=md massachusetts=ma michigan=mi minnesota=mn mississippi=ms missouri=mo montana=mt nebraska=ne "
         "nevada=nv hampshire=nh jersey=nj mexico=nm york=ny carolina=nc dakota=nd ohio=oh oklahoma=ok oregon=or "
         "pennsylvania=pa rhode=ri tennessee=tn texas=tx utah=ut vermont=vt virginia=va washington=wa wisconsin=wi "
-        "wyoming=wy ontario=on quebec=qc alberta=ab manitoba=mb states=us america=us american=us americans=us "
+        "wyoming=wy ontario=on quebec=qc alberta=ab manitoba=mb columbia=bc brunswick=nb scotia=ns newfoundland=nl "
+        "saskatchewan=sk edward=pe suite=ste states=us america=us american=us americans=us "
         "kingdom=uk britain=uk british=uk european=eu emirates=uae soviet=ussr"
     ).split()
 )

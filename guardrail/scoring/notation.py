@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from guardrail.text.tokens import fold
-from guardrail.text.values import Value, compatible, parse_values
+from guardrail.text.values import Value, ValueKind, compatible, parse_values
+
+_TIME = r"(?:\d(?:[:.]\d\d?)?[ ]?(?:[ap]\.?m\.?)?|noon|midday|midnight)"
+_SPAN = re.compile(rf"{_TIME}[ ]?(?:-|–|—|to|until|till)[ ]?(?:\d|noon|mid)", re.IGNORECASE)
+_DECIMALS = re.compile(r"\d\.\d")
 
 
 def in_evidence_notation(claim: str, evidence: Sequence[str]) -> str:
@@ -52,11 +57,20 @@ def _is_plain(value: Value) -> bool:
 def _is_same(value: Value, other: Value) -> bool:
     """Whether two values are one: each could stand for the other, or the claim rounds it and says so.
 
-    A wording that may mean several things ("degrees", a decade cut to its year) takes no clear one's place.
+    A wording that may mean several things ("degrees", a decade cut to its year) takes no clear one's place, a span of
+    time not that of its beginning or end, and "3.0" not that of the three in "three guests".
     """
+    if _is_span(other) and not _is_span(value):
+        return False
+    if _DECIMALS.search(other.text) and not (_DECIMALS.search(value.text) or value.approximate):
+        return False
     if not compatible(value, other) or len(other.readings) > 1 or (other.dates and other.text.isdecimal()):
         return False
     return value.approximate or bool(compatible(other, value))
+
+
+def _is_span(value: Value) -> bool:
+    return value.kind is ValueKind.TIME and _SPAN.search(value.text) is not None
 
 
 def _wording(value: Value) -> str:
@@ -65,5 +79,10 @@ def _wording(value: Value) -> str:
 
 def _fitted(mine: str, its: str) -> str:
     """The other wording with the white space that this one had around it."""
-    body = its.strip()
+    body = _without_stop(its.strip()) + ("." if mine.rstrip() != _without_stop(mine.rstrip()) else "")
     return mine[: len(mine) - len(mine.lstrip())] + body + mine[len(mine.rstrip()) :]
+
+
+def _without_stop(text: str) -> str:
+    """Without the end mark of a sentence, which "11 PM." has swallowed and "11 p.m." has not."""
+    return text[:-1] if text.endswith(".") and text.count(".") == 1 else text

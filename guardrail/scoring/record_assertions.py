@@ -23,6 +23,7 @@ _POST = frozenset("available offered accepted allowed permitted provided include
 _POST_DENIED = frozenset("unavailable prohibited forbidden banned disallowed excluded unsupported".split())
 _NOT = frozenset("not no never cannot neither nor hardly".split())
 _DETERMINERS = frozenset("no not zero".split())
+_AUXILIARIES = frozenset("do does can not cannot don't doesn't can't".split())
 _LINKS = frozenset(", and or nor & /".split(" "))
 _STOPS = frozenset("; : . ! ? ( ) — – - but although though while whereas however which who because since where when "
                    "as so yet whose".split())  # fmt: skip
@@ -209,7 +210,8 @@ class _Chunk:
         self._state = state
         self.base = _State(frame=state.frame, sign=state.sign)
         self.stopped = False
-        self._neither = any(token.word == "neither" for token in tokens)
+        self._neither = False
+        self._not_verbs = False  # "does not deliver, serve alcohol or take reservations"
         self._items: list[tuple[str, list[Token]]] = []
         link = ""
         item: list[Token] = []
@@ -239,26 +241,32 @@ class _Chunk:
         words = [token.word for token in item]
         first = next((i for i, word in enumerate(words) if word in _TRIGGERS and not _is_post(words, i)), None)
         be = next((i for i, word in enumerate(words) if word in _BE), None)
+        goes_on = first is None or (first == 0 and self._is_base(item[first]))
+        self._neither = "neither" in words or (self._neither and (goes_on or self._items[at][0] in ("or", "nor")))
+        self._not_verbs = _denies_verb(words) or (self._not_verbs and goes_on)
         if be is not None and (first is None or be < first):
-            self._be(item[: first if first is not None else len(item)], words, be)
+            self._be(at, item[: first if first is not None else len(item)], words, be)
         if first is not None:
             self._triggered(at, item, words, first)
         elif be is None and not self._verb(item, words):
             self._bare(at, item, words)
 
-    def _be(self, item: list[Token], words: list[str], be: int) -> None:
+    def _be(self, at: int, item: list[Token], words: list[str], be: int) -> None:
         rest = words[be + 1 : len(item)]
-        denied = words[be].endswith("n't") or bool(_NOT & set(rest[:2])) or self._neither
+        denied = words[be].endswith("n't") or bool(_NOT & set(rest[:2])) or self._neither or self._items[at][0] == "nor"
         post = next((i for i, word in enumerate(rest[:4]) if word in _POST | _POST_DENIED | NEEDING), None)
         subject = item[:be]
         contracted = words[be] in ("it's", "they're")
         if words[be] == "there's" or (subject and subject[-1].word == "there"):
-            self._begin("has", -1 if denied else 1)
-            self._add(item[be + 1 :], self._state.sign)
+            self._begin("has", -1 if denied and rest[:1] != ["no"] else 1)
+            if rest[:1] == ["no"]:
+                self._deny(at, item[be + 1 :])
+            else:
+                self._add(item[be + 1 :], self._state.sign)
             return
         if post is not None and subject and not (contracted or self._is_pronoun(subject)):
             denied ^= rest[post] in _POST_DENIED
-            denied |= subject[0].word in _DETERMINERS
+            denied |= any(phrase[0].word in _DETERMINERS for phrase in [*self._pending, subject])
             if denied and any(w not in ("here", "at", "the", "currently", "this") for w in rest[post + 1 :]):
                 self._pending = []
                 return  # "not available on Sundays" denies less
@@ -292,12 +300,14 @@ class _Chunk:
             following = next((i for i in range(first + 1, len(words)) if words[i] in _TRIGGERS), None)
             before = words[max(last, first - (1 if words[first] == "with" else 4)) : first]
             denied = any(w in _NOT or w.endswith("n't") for w in before) or words[first] in _LACKS
+            denied |= first == 0 and self._not_verbs
             if words[first] in ("has", "have") and words[first + 1 : first + 2] in (["not"], ["to"], ["been"]):
                 return  # "has not been renovated", "have to wait"
             if words[first] == "without" and _FREELY & set(words[:first]):
                 return  # "you can come without a reservation"
             frame = "allow" if words[first] in _ALLOWS else "need" if words[first] in _NEEDS else "has"
-            self._begin(frame, -1 if denied or self._neither else 1)
+            vague = words[first] == "with" and not _NOT.isdisjoint(words[:first])  # "is not a place with Wi-Fi"
+            self._begin(frame, 0 if vague else -1 if denied or self._neither else 1)
             phrase = item[first + 1 : following if following is not None else len(item)]
             if phrase and phrase[0].word in _DETERMINERS:
                 self._deny(at, phrase)
@@ -342,14 +352,16 @@ class _Chunk:
             self._deny(at, item)
         elif len(item) > _MAX_ITEM or _PERSONS & set(words):
             self._state, self._pending = _State(), []  # a clause of its own
-        elif self._state.frame:
-            self._add(item, self._state.sign)
+        elif self._state.frame and words[0] != "only":
+            self._add(item, -1 if self._neither else self._state.sign)
         else:
             self._pending.append(item)
 
     def _add(self, phrase: Sequence[Token], sign: int) -> None:
         if not phrase or not sign:
             return
+        if len(phrase) > 1 and phrase[-1].word in ("yes", "no"):  # "Services: takeout yes, reservations no"
+            phrase, sign = phrase[:-1], _ANSWERS[phrase[-1].word]
         state = self._state
         shared = frozenset(("good",)) if state.good else frozenset()
         self._found.append(
@@ -366,6 +378,11 @@ class _Chunk:
             done.append(replace(item, shared=item.shared | lent))
             lent = own
         return done[::-1]
+
+
+def _denies_verb(words: list[str]) -> bool:
+    denied = any(word in _NOT or word.endswith("n't") for word in words)
+    return denied and not _AUXILIARIES.isdisjoint(words) and not _BE.intersection(words)
 
 
 def _is_post(words: list[str], at: int) -> bool:

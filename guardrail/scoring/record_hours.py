@@ -45,7 +45,8 @@ _OTHER = re.compile(
     r"\b(?:happy hour|breakfast|brunch|lunch|dinner|kitchen|check-?in|check-?out|reception|front desk|delivery|pool|"
     r"gym|bar|spa|may|might|could|would|should|if|unless|sometimes|usually|vary|varies|varying|about|around|approximately|"
     r"roughly|early|late|earlier|later|earliest|latest|before|after|most|some|holidays?|than|differ\w*|different|"
-    r"rang\w+)\b"
+    r"rang\w+|extra|otherwise|others?|rest|respectively|first|last|normally|midweek|longer|nothing|doors)\b"
+    rf"|\bor\b[^.;]*\b(?:{_DAY})\b"
 )
 _OPEN_FROM = re.compile(r"\b(?:opens?|hours|operates?)\b[^.,;]{0,40}$")
 _LENGTH = re.compile(r"[\s-]*(?:hours?|hrs?|h|minutes?|min|days?|weeks?|months?|years?|%|percent)\b")

@@ -40,6 +40,7 @@ _AUXILIARIES = frozenset("is are was were be been being am has have had do does 
 _FINITE = frozenset("is are was were has have had does did will".split())
 _AND = frozenset(("and", "und", "e", "et", "y"))
 _POSTPOSED = frozenset(("nicht", "pas", "nie", "niemals", "mai", "jamais", "nunca"))
+_ANSWERS = frozenset(("no", "none"))
 _NEGATING = NEGATORS | NO_DETERMINERS | frozenset("from little few t 没 不 未 无".split())
 _SIGNS = {(True, False): frozenset((1,)), (False, True): frozenset((-1,)), (True, True): frozenset((1, -1))}
 _CONDITIONS = frozenset("if unless until till whether se wenn si".split())
@@ -254,7 +255,8 @@ def _deny(words: list[Word], low: str) -> list[Word]:
             reach = _NOUN_SCOPE if word.text in NO_DETERMINERS else _SCOPE
             reached = _scope(words, index, reach)
             denied = [i for i in reached if not words[i].text.endswith("ly")]
-            heads.update(denied if word.text in _POSTPOSED else denied[:1])
+            behind = word.text in _POSTPOSED or (denied and denied[-1] < index)
+            heads.update(denied if behind else denied[:1])
             for target in reached:
                 signs[target] = -signs[target]
     if all(sign == 1 for sign in signs):
@@ -304,7 +306,16 @@ def _scope(words: list[Word], index: int, reach: int) -> list[int]:
     if len(found) < 2 and words[index].text in _POSTPOSED:
         before = [i for i in range(index) if words[i].clause == clause and (words[i].content or words[i].sides)]
         found = before[-_NOUN_SCOPE:] + found
+    if words[index].text in _ANSWERS and not any(word.clause == clause for word in words[index + 1 :]):
+        found = _answered(words, index)
     return found
+
+
+def _answered(words: list[Word], index: int) -> list[int]:
+    """Indexes of the words that a "no" behind them denies: "outdoor seating: no", as records are read."""
+    own = words[index].clause
+    clause = own if index and words[index - 1].clause == own else own - 1
+    return [i for i in range(index) if words[i].clause == clause and (words[i].content or words[i].sides)][-_SCOPE:]
 
 
 def _starts_clause(words: list[Word], index: int) -> bool:

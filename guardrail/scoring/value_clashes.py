@@ -118,6 +118,8 @@ def _amount_clash(
         if any(other is not value and compatible(value, other) is not None for other in claim.values):
             return None  # a claim that gives several such values binds each in its own words
         return _binding_clash(claim, value, noun, agreeing, differing) or _clash_within(value, noun, agreeing, subject)
+    if value.days and any(value.days <= _days_of(statement) for statement in evidence):
+        return None  # "at weekends", where a sentence gives Saturday and Sunday
     if differing:
         best = max(differing, key=lambda match: match.coverage)
         if _is_small_count(value) and not _is_only_count(noun, best):
@@ -141,6 +143,10 @@ def _amount_clash(
     ):
         return None
     return _unit_clash(value, evidence, subject) or _clash(value, None, contradicts=False)
+
+
+def _days_of(statement: Statement) -> frozenset[int]:
+    return frozenset().union(*(value.days for value in statement.values))
 
 
 def _clash(value: Value, other: Value | None, *, contradicts: bool) -> Clash:

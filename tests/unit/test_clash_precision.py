@@ -83,6 +83,10 @@ def contradictions(claim: str, *evidence: str) -> list[Clash]:
         ("It may be time to replace the hose.", "The hose needs to be replaced."),
         ("1/4 cup of sugar", "11 1/4 cup of sugar"),
         ("Rub one side with salt.", "Rub a side with salt."),
+        # a "no" behind what it denies, as records are read
+        ("There is no outdoor seating.", "Elm Inn, attributes: outdoor seating no, WiFi free."),
+        ("Dogs are not allowed.", "dogs allowed: no."),
+        ("The WiFi is free.", "Elm Inn, attributes: outdoor seating no, WiFi free."),
         # a sentence that is about the same thing as a whole beats one that shares a phrase
         (
             "The median rent of all tenants is $900 based on the yearly housing survey.",
@@ -115,6 +119,8 @@ def test_no_contradiction(claim: str, evidence: str) -> None:
         ("Members must pay the fee.", "Members may pay the fee.", ClashKind.MODALITY),
         ("Members must pay the fee online.", "Members can pay the fee online.", ClashKind.MODALITY),
         ("The cab is unlicensed.", "The cab is licensed.", ClashKind.ANTONYM),
+        ("There is outdoor seating.", "Elm Inn, attributes: outdoor seating no, WiFi free.", ClashKind.NEGATION),
+        ("Dogs are allowed.", "dogs allowed: no.", ClashKind.NEGATION),
     ],
 )
 def test_still_a_contradiction(claim: str, evidence: str, kind: ClashKind) -> None:
@@ -125,6 +131,13 @@ def test_one_word_of_two_is_not_the_same_measure() -> None:
     evidence = "The metal melts at 840°C and boils at 1484°C."
     assert found("Boiling point: 1090°C", evidence) == [(ClashKind.VALUE, False)]
     assert found("The boiling point is 1090°C.", "The boiling point is 1484°C.") == [(ClashKind.VALUE, True)]
+
+
+def test_days_that_a_timetable_gives_one_by_one() -> None:
+    evidence = "Hours: Monday to Thursday 9 AM to 5 PM, Friday and Saturday 9 AM to 7 PM, none on Sunday."
+    assert found("It opens on weekdays and weekends.", evidence) == []
+    assert found("It opens from Tuesday to Saturday.", evidence) == []
+    assert found("It opens at weekends.", "Hours: Monday to Saturday 9 AM to 5 PM.") == [(ClashKind.DATE, False)]
 
 
 def test_a_shared_name_is_enough() -> None:
@@ -245,6 +258,11 @@ def test_mixed_fractions(text: str, amounts: list[str]) -> None:
         ("Set it to 180°C.", "Set it to 180 degrees.", "Set it to 180°C."),
         ("It was built in the 1950s.", "It was built in 1950.", "It was built in the 1950s."),
         ("No number here.", "Twelve maps.", "No number here."),
+        ("Three guests gave 4 stars.", "Stars: 3.0 and 4.0.", "Three guests gave 4 stars."),
+        ("It closes at 23:00.", "Open 10 AM to 11 PM.", "It closes at 23:00."),
+        ("It opens at 12:00.", "Open noon to 11 PM.", "It opens at 12:00."),
+        ("It closes at 9 PM.", "It closes at 21:00 on Friday.", "It closes at 21:00."),
+        ("It is open 10:00 to 23:00.", "Hours: 10 AM to 11 PM.", "It is open 10 AM to 11 PM."),
     ],
 )
 def test_values_in_the_notation_of_the_evidence(claim: str, evidence: str, rewritten: str) -> None:

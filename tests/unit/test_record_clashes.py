@@ -305,6 +305,17 @@ RIGHT = [
     ("library", "There is no cafe."),
     ("library", "It is rated 4.6 out of 5."),
     ("library", "It has an average rating of over 4.5 stars."),
+    ("bistro", "It is good for groups, but does not cater, allow dogs or offer WiFi."),
+    ("bistro", "It takes reservations and has neither outdoor seating nor a lot."),
+    ("bistro", "There is bike parking, but neither WiFi nor outdoor seating."),
+    ("bistro", "No lot, garage or valet is available."),
+    ("bistro", "There is no garage or lot, only the street."),
+    ("bistro", "Reservations are taken, but it does not allow dogs or offer WiFi."),
+    ("bistro", "It is not a place with WiFi."),
+    ("bistro", "Outdoor seating isn't provided, nor is WiFi."),
+    ("bistro", "Services: takeout yes, outdoor seating no"),
+    ("bistro", "It opens at 11 AM from Tuesday to Friday and closes at 9 PM, or 10:30 PM on Friday."),
+    ("bistro", "It closes at 9 PM on the first three days and at 10:30 PM on Friday."),
 ]
 
 

@@ -24,6 +24,14 @@ def pieces(text: str) -> list[str]:
     [
         ('{"hours": {"Monday": "17:30-23:0"}}', ["hours Monday: 17:30-23:0."]),
         (
+            '{"name": "Elm", "hours": {"Friday": "17:30-0:0", "Saturday": "17:30-0:0", "Sunday": null}}',
+            [
+                "name: Elm.",
+                "Elm, hours: Friday and Saturday 5:30 PM to midnight, Sunday not given, none on Monday to Thursday.",
+            ],
+        ),
+        ('{"hours": {"Monday": "9-17", "noon": "shut"}}', ["hours: Monday 9-17, noon shut."]),
+        (
             '{"attributes": {"Parking": {"garage": true, "lot": false, "valet": null}}}',
             ["attributes Parking: garage yes, lot no, valet not given."],
         ),
