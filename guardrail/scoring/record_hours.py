@@ -28,7 +28,7 @@ _EVENT = re.compile(
     rf"|weekdays?|weekends?|(?:{_DAY})(?:{_RANGE_DAYS}(?:{_DAY}))?)\b)"
     r"|(?P<always>\b(?:24 hours|24/7|around the clock|24 h)\b)"
     r"|(?P<closed>\b(?:is |are |stays? |remains? )?(?:closed|not open)\b)"
-    r"|(?P<except>\b(?:except|excluding|but not|apart from|other than|besides)\b)"
+    rf"|(?P<except>\b(?:except|excluding|but not|but(?= (?:on )?(?:{_DAY})\b)|apart from|other than|besides)\b)"
     rf"|(?P<range>\b(?:{_TIME.format('x')})\s*(?:-|–|—|to|until|till|through|and)\s*(?:{_TIME.format('y')})(?!\w))"
     rf"|(?P<until>\b(?:until|till|til|closes? at|closing at)\s+(?:{_TIME.format('u')})(?!\w))"
     rf"|(?P<since>\b(?:opens?|opening|open|starting|starts)\s+(?:at|from)\s+(?:{_TIME.format('s')})(?!\w)"
@@ -45,7 +45,9 @@ _OTHER = re.compile(
     r"\b(?:happy hour|breakfast|brunch|lunch|dinner|kitchen|check-?in|check-?out|reception|front desk|delivery|pool|"
     r"gym|bar|spa|may|might|could|would|should|if|unless|sometimes|usually|vary|varies|varying|about|around|approximately|"
     r"roughly|early|late|earlier|later|earliest|latest|before|after|most|some|holidays?|than|differ\w*|different|"
-    r"rang\w+|extra|otherwise|others?|rest|respectively|first|last|normally|midweek|longer|nothing|doors)\b"
+    r"rang\w+|extra|otherwise|others?|rest|respectively|first|last|normally|midweek|longer|extended|nothing|doors|"
+    r"during the week|and until|(?:clos|end)\w+(?: times?)? between)\b"
+    r"|\bexcept\b[^.;]*\bwhen\b"
     rf"|\bor\b[^.;]*\b(?:{_DAY})\b"
 )
 _OPEN_FROM = re.compile(r"\b(?:opens?|hours|operates?)\b[^.,;]{0,40}$")
@@ -271,7 +273,10 @@ def _merged(events: list[_Event], low: str) -> list[_Event] | None:
             excluding = False
             continue
         between = low[last.end : event.start] if last else ""
-        if last and last.kind == event.kind == "days" and re.fullmatch(r"[\s,]*(?:and|&|or)?[\s,]*(?:on )?", between):
+        joined = re.fullmatch(r"[\s,]*(?:and|&|or)?[\s,]*(?:on )?", between)
+        if joined and last and re.match(r"\s*,\s*and\b", between) and "," not in low[last.start : last.end]:
+            joined = None  # "on Monday and Tuesday, and on Sunday it …"
+        if last and last.kind == event.kind == "days" and joined:
             merged[-1] = last._replace(end=event.end, days=last.days | event.days)
         elif last and last.kind == "since" and event.kind == "until":
             merged[-1] = _Event("range", last.start, event.end, opens=last.opens, closes=event.closes)

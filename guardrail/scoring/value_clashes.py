@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -39,6 +40,9 @@ _UNIVERSAL = frozenset("all every each both always tutti tutte jeder jede alle t
 _MORE = frozenset(
     "another other others more additional further also altro altri andere autre autres otro otros".split()
 )
+_EXCEPT = r"(?:of the week|a week)?,?\s*(?:but|except|excluding|other than|apart from)(?: for)?(?: on)?\s*"
+_BETWEEN = re.compile(rf"\s*{_EXCEPT}", re.IGNORECASE)
+_EXCEPTED = re.compile(rf"(?:days?|daily|week)\s*{_EXCEPT}\Z", re.IGNORECASE)
 _CLASH_KINDS = {ValueKind.DATE: ClashKind.DATE, ValueKind.WEEKDAY: ClashKind.DATE, ValueKind.TIME: ClashKind.DATE}
 
 
@@ -118,7 +122,10 @@ def _amount_clash(
         if any(other is not value and compatible(value, other) is not None for other in claim.values):
             return None  # a claim that gives several such values binds each in its own words
         return _binding_clash(claim, value, noun, agreeing, differing) or _clash_within(value, noun, agreeing, subject)
-    if value.days and any(value.days <= _days_of(statement) for statement in evidence):
+    if value.days and _EXCEPTED.search(claim.text[: value.start]):
+        return None  # "but Sunday": that no sentence gives it is what is said
+    days = value.days - _excepted(claim, value)
+    if days and any(days <= _days_of(statement) for statement in evidence):
         return None  # "at weekends", where a sentence gives Saturday and Sunday
     if differing:
         best = max(differing, key=lambda match: match.coverage)
@@ -143,6 +150,14 @@ def _amount_clash(
     ):
         return None
     return _unit_clash(value, evidence, subject) or _clash(value, None, contradicts=False)
+
+
+def _excepted(claim: Statement, value: Value) -> frozenset[int]:
+    """The days that a claim takes out: "every day but Tuesday"."""
+    after = next((other for other in claim.values if value.days and other.days and other.start >= value.end), None)
+    if after is None or not _BETWEEN.fullmatch(claim.text, value.end, after.start):
+        return frozenset()
+    return after.days
 
 
 def _days_of(statement: Statement) -> frozenset[int]:

@@ -33,7 +33,7 @@ def train_embedded(
     log: Log = print,
     scale: float = 1.0,
 ) -> TrainingReport:
-    """Build the parts of every round, train a base on one after the other, and publish the mean of the rounds.
+    """Build the parts of every round, train a base on one after the other, and publish what the last leaves.
 
     Args:
         data_dir: Folder with the files of :mod:`guardrail.training.sources`.
@@ -82,7 +82,7 @@ def train_embedded(
         log(f"round {number} of {len(ROUNDS)}")
         broad, near = (list(read_pairs(path)) for path in paths)
         if each.after:
-            network.load_state_dict(after_rounds[each.after - 1])
+            network.load_state_dict(mean_of([after_rounds[number - 1] for number in each.after]))
         fingerprint = _digest(fingerprint, (*broad, *near))
         first, later = encoder.encode(broad), encoder.encode(near)
         left_out += len(broad) + len(near) - len(first) - len(later)
@@ -97,7 +97,6 @@ def train_embedded(
             fingerprint=fingerprint,
         )
         after_rounds.append({name: value.clone() for name, value in network.state_dict().items()})
-    network.load_state_dict(mean_of(after_rounds))
     report = TrainingReport(
         title="The entailment model that ships with guardrail",
         base=base.name,

@@ -5,8 +5,9 @@ records, sentences of documents in other words with errors at known places, and 
 marked, with more and with less evidence than the guard takes. The near part is what the guard sees: every claim of the
 marked answers, claims of such answers with an error made on purpose, and a little of all the rest, so that it stays
 known. One learning rate runs through both; it begins to fall about where the near part begins. The second round begins
-with the weights of the first and takes more than twice as many pairs. The third, of a broad part alone, begins with
-those of the first too. What comes out is the mean of all three.
+with the weights of the first and takes more than twice as many pairs. The third begins with the mean of both; half of
+it are claims of answers that were written for the purpose, about records, articles and documents, with errors in known
+words. What comes out is what the third leaves.
 """
 
 from __future__ import annotations
@@ -28,7 +29,14 @@ from guardrail.training.loop import Schedule
 from guardrail.training.pairs import Span, TrainingPair, read_pairs, write_pairs
 from guardrail.training.perturb import edited_pairs, prose_pairs
 from guardrail.training.record_pairs import record_pairs
-from guardrail.training.sources import ANSWER_SOURCES, PAIR_SOURCES, PROSE_SOURCES, REVIEW_SOURCE
+from guardrail.training.sources import (
+    ANSWER_SOURCES,
+    PAIR_SOURCES,
+    PROSE_SOURCES,
+    REVIEW_SOURCE,
+    WRITTEN,
+    WRITTEN_SOURCES,
+)
 from guardrail.types import Passage
 
 
@@ -43,6 +51,7 @@ class Part:
         records: Claims about invented records.
         prose: Sentences of documents in other words.
         edited: Claims of marked answers with an error made on purpose.
+        written: Claims of answers that were written to train on.
         marked: Whether every claim of the marked answers is in it, with the evidence that the guard would choose.
     """
 
@@ -52,6 +61,7 @@ class Part:
     records: int
     prose: int
     edited: int
+    written: int = 0
     marked: bool = False
 
 
@@ -63,13 +73,13 @@ class Round:
         schedule: How.
         broad: The first part.
         near: The second part; ``None`` for none.
-        after: Number of the round whose weights it begins with, from 1; 0 for those of the base.
+        after: Numbers of the rounds with whose mean weights it begins, from 1; none for the weights of the base.
     """
 
     schedule: Schedule
     broad: Part
     near: Part | None = None
-    after: int = 0
+    after: tuple[int, ...] = ()
 
 
 _SCHEDULE = Schedule(learning_rate=8e-5, word_weight=1.0, dropout=0.1, mean_decay=0.998)
@@ -83,12 +93,13 @@ ROUNDS = (
         schedule=replace(_SCHEDULE, warmup_share=0.02, decay_share=0.6, seed=11),
         broad=Part(short=38_000, long=8_000, answers=14_000, records=9_000, prose=6_000, edited=5_000),
         near=Part(short=24_000, long=7_000, answers=20_000, records=9_000, prose=6_000, edited=5_000, marked=True),
-        after=1,
+        after=(1,),
     ),
     Round(
-        schedule=replace(_SCHEDULE, learning_rate=6e-5, warmup_share=0.05, decay_share=0.7, mean_decay=0.995, seed=31),
-        broad=Part(short=10_000, long=3_100, answers=7_500, records=8_200, prose=3_800, edited=3_800),
-        after=1,
+        schedule=replace(_SCHEDULE, learning_rate=6e-5, warmup_share=0.02, decay_share=0.5, seed=11),
+        broad=Part(short=13_000, long=4_000, answers=8_000, records=6_000, prose=4_000, edited=3_000, written=21_800),
+        near=Part(short=9_000, long=3_000, answers=8_000, records=4_000, prose=3_000, edited=2_000, written=30_000),
+        after=(1, 2),
     ),
 )
 LAYERS = 10
@@ -96,8 +107,9 @@ LAYERS = 10
 MAX_TOKENS = 224
 
 _LONG_PREMISE = 115
+_MARKED_SOURCE = "syn_"
 _EDITS = ("antonym", "dateswap", "numberswap", "entityswap", "negation", "overclaim", "added_detail")
-_HELD_OUT = 10
+_HELD_OUT, _WRITTEN_HELD_OUT = 10, 8
 _SHORT_PREMISE = 45
 _OTHER_EVIDENCE_WORDS = (90, 130)
 _PROSE_OF_ANSWERS = 0.37
@@ -146,7 +158,7 @@ def build_parts(data_dir: Path, out_dir: Path, *, scale: float = 1.0) -> Parts:
         ...
         guardrail.errors.InputError: no-such-folder has no mnli_dev_matched.jsonl.gz
     """
-    for name in [source.name for source in (*PAIR_SOURCES, *ANSWER_SOURCES)]:
+    for name in [source.name for source in (*PAIR_SOURCES, *ANSWER_SOURCES, *WRITTEN_SOURCES)]:
         if not _file(data_dir, name).is_file():
             raise InputError(f"{data_dir} has no {_file(data_dir, name).name}")
 
@@ -161,6 +173,14 @@ def build_parts(data_dir: Path, out_dir: Path, *, scale: float = 1.0) -> Parts:
     held = [pair for row in answers if is_held_out(row) for pair in pairs_of(row, source="ragtruth")]
     published, files = _published(data_dir, scaled)
     files.append(_count("ragtruth (answers)", len(answers), len(marked) + len(held), len(held)))
+    written: list[TrainingPair] = []
+    for source in WRITTEN_SOURCES:
+        rows = _answers(data_dir, source.name, scaled)
+        kept = [pair for row in rows if is_held_out(row) for pair in pairs_of(row, source=source.name)]
+        taken = [pair for row in rows if not is_held_out(row) for pair in pairs_of(row, source=source.name)]
+        files.append(_count(source.name, len(rows), len(taken) + len(kept), len(kept)))
+        written += taken
+        held += kept
     kinds = {
         "short": [pair for pair in published if len(pair.premise.split()) <= _SHORT_PREMISE],
         "long": [pair for pair in published if len(pair.premise.split()) > _SHORT_PREMISE],
@@ -172,6 +192,7 @@ def build_parts(data_dir: Path, out_dir: Path, *, scale: float = 1.0) -> Parts:
         ],
         "records": list(record_pairs(scaled(_MADE_PAIRS["records"]), seed=_SEEDS["made"], prose=_reviews(data_dir))),
         "prose": _prose(data_dir, own, scaled(_MADE_PAIRS["prose"])),
+        "written": written,
         "edited": list(edited_pairs(own, count=scaled(_MADE_PAIRS["edited"]), seed=_SEEDS["edited"])),
     }
     for name in _MADE:
@@ -205,12 +226,16 @@ def licences() -> dict[str, str]:
         "prose (made from documents)": "as RAGTruth, fm2, synthetic_longctx, xquad and wice",
         "edited (made from answers)": ANSWER_SOURCES[0].licence,
     }
-    return {source.name: source.licence for source in PAIR_SOURCES} | made
+    return {source.name: source.licence for source in (*PAIR_SOURCES, *WRITTEN_SOURCES)} | made
 
 
 def is_held_out(row: LabelledAnswer) -> bool:
-    """Whether a labelled answer is kept for validation: every tenth source, by a checksum of its number."""
-    return zlib.crc32(str(row.detail["source_id"]).encode()) % _HELD_OUT == 0
+    """Whether an answer is kept for validation: by a checksum of its source's number or name.
+
+    Of the marked answers every tenth source is kept, of those that were written for training every eighth.
+    """
+    source = str(row.detail["source_id"])
+    return zlib.crc32(source.encode()) % (_HELD_OUT if source.isdecimal() else _WRITTEN_HELD_OUT) == 0
 
 
 def as_checked(pair: TrainingPair) -> TrainingPair:
@@ -261,10 +286,15 @@ def _published(data_dir: Path, scaled: _Scale) -> tuple[list[TrainingPair], list
     for source in PAIR_SOURCES:
         rows = list(read_pairs(_file(data_dir, source.name)))
         rng.shuffle(rows)
-        taken = [as_checked(pair) for pair in rows[: scaled(source.pairs)]]
+        taken = [_without_guessed_words(as_checked(pair)) for pair in rows[: scaled(source.pairs)]]
         found += taken
         files.append(_count(source.name, len(rows), len(taken)))
     return found, files
+
+
+def _without_guessed_words(pair: TrainingPair) -> TrainingPair:
+    """The pair without word labels, unless its errors were made at known places."""
+    return pair if pair.source.startswith(_MARKED_SOURCE) else replace(pair, unsupported=None)
 
 
 def _answers(data_dir: Path, name: str, scaled: _Scale) -> list[LabelledAnswer]:
@@ -294,7 +324,9 @@ def _reviews(data_dir: Path) -> list[str]:
 
 
 def _file(data_dir: Path, name: str) -> Path:
-    return data_dir / f"{name}.jsonl.gz"
+    """Where a file is: what was written for the purpose is a part of the repository."""
+    file = f"{name}.jsonl.gz"
+    return WRITTEN / file if any(name == source.name for source in WRITTEN_SOURCES) else data_dir / file
 
 
 def _count(name: str, rows: int, pairs: int, held_out: int = 0) -> FileCount:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,16 @@ ANSWER_SOURCES: tuple[Source, ...] = (
     Source(name="ragtruth_extra_train_summary_qa", pairs=100_000, licence="MIT (RAGTruth)"),
 )
 """Labelled answers with marked spans, all of them except those that are held out."""
+
+WRITTEN_SOURCES: tuple[Source, ...] = (
+    Source(name="written_records", pairs=100_000, licence="as this project"),
+    Source(name="written_articles", pairs=100_000, licence="as this project"),
+    Source(name="written_documents", pairs=100_000, licence="as this project"),
+)
+"""Answers with marked errors that were written to train this model, with the records and texts that they are about."""
+
+WRITTEN = Path(__file__).parents[2] / "training_data"
+"""Their folder in a checkout of the repository; it is not in the package."""
 
 PROSE_SOURCES = ("fm2_dev", "synthetic_longctx", "xquad_en_statements", "wice_partial_train")
 """Files whose premises are documents that statements are made from, besides the contexts of the answers."""

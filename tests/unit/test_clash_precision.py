@@ -137,6 +137,7 @@ def test_days_that_a_timetable_gives_one_by_one() -> None:
     evidence = "Hours: Monday to Thursday 9 AM to 5 PM, Friday and Saturday 9 AM to 7 PM, none on Sunday."
     assert found("It opens on weekdays and weekends.", evidence) == []
     assert found("It opens from Tuesday to Saturday.", evidence) == []
+    assert found("It opens every day but Sunday.", "Hours: Monday to Saturday 9 AM to 5 PM.") == []
     assert found("It opens at weekends.", "Hours: Monday to Saturday 9 AM to 5 PM.") == [(ClashKind.DATE, False)]
 
 

@@ -316,6 +316,12 @@ RIGHT = [
     ("bistro", "Services: takeout yes, outdoor seating no"),
     ("bistro", "It opens at 11 AM from Tuesday to Friday and closes at 9 PM, or 10:30 PM on Friday."),
     ("bistro", "It closes at 9 PM on the first three days and at 10:30 PM on Friday."),
+    ("bistro", "It opens at 11 AM on weekdays, closing at 9 PM except on Friday, when it closes at 10:30 PM."),
+    ("bistro", "It is open from Tuesday to Friday from 11 AM to 9 PM, and until 10:30 PM on Friday."),
+    ("bistro", "It opens at 11 AM during the week and at noon on Saturday."),
+    ("bistro", "It opens at noon on Saturday and at 11 AM from Tuesday to Friday, closing between 9 PM and midnight."),
+    ("bistro", "It is open every day but Sunday and Monday."),
+    ("bistro", "It is closed on Sunday, and on Friday it stays open until 10:30 PM."),
 ]
 
 

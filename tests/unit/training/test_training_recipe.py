@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from guardrail.errors import InputError, ModelLoadError
+from guardrail.evaluation.labelled import read_answers
 from guardrail.training.differences import changed_words
 from guardrail.training.pairs import TrainingPair, read_pairs
-from guardrail.training.sources import ANSWER_SOURCES, PAIR_SOURCES
+from guardrail.training.sources import ANSWER_SOURCES, PAIR_SOURCES, WRITTEN, WRITTEN_SOURCES
 from tests.unit.training.toy import smooth_base, tiny
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "train"
@@ -69,20 +70,34 @@ def test_words_are_labelled_only_where_it_is_known(recipe, label, source, words)
 
 
 def test_every_source_has_a_licence(recipe):
-    assert all(source.licence and source.pairs > 0 for source in (*PAIR_SOURCES, *ANSWER_SOURCES))
+    assert all(source.licence and source.pairs > 0 for source in (*PAIR_SOURCES, *ANSWER_SOURCES, *WRITTEN_SOURCES))
     assert len({source.name for source in PAIR_SOURCES}) == 24
-    assert recipe.licences().keys() >= {source.name for source in PAIR_SOURCES}
+    assert recipe.licences().keys() >= {source.name for source in (*PAIR_SOURCES, *WRITTEN_SOURCES)}
 
 
 def test_the_schedule_is_that_of_the_shipped_model(recipe):
-    assert ([each.after for each in recipe.ROUNDS], recipe.LAYERS) == ([0, 1, 1], 10)
+    assert ([each.after for each in recipe.ROUNDS], recipe.LAYERS) == ([(), (1,), (1, 2)], 10)
     for each in recipe.ROUNDS[:2]:
         schedule = each.schedule
         assert (schedule.epochs, schedule.word_weight, schedule.mean_decay) == (1, 1.0, 0.998)
         assert schedule.rate(100, 1000) == 8e-5 == schedule.rate(400, 1000) > schedule.rate(700, 1000) > 0
         assert (each.broad.marked, each.near.marked) == (False, True)
     last = recipe.ROUNDS[2]
-    assert (last.schedule.learning_rate, last.schedule.mean_decay, last.near) == (6e-5, 0.995, None)
+    assert (last.schedule.learning_rate, last.schedule.mean_decay) == (6e-5, 0.998)
+    assert min(last.broad.written, last.near.written) > 20_000
+
+
+def test_what_was_written_to_train_on_is_marked_and_partly_held_out(recipe):
+    rows = [row for source in WRITTEN_SOURCES for row in read_answers(WRITTEN / f"{source.name}.jsonl.gz")]
+    assert len({(row.context, row.answer) for row in rows}) == len(rows) > 8_000
+    held = [row for row in rows if recipe.is_held_out(row)]
+    assert 0.09 < len(held) / len(rows) < 0.16
+    for row in rows:
+        spans = row.detail["spans"]
+        assert row.grounded is not bool(spans)
+        assert all(0 <= span["start"] < span["end"] <= len(row.answer) for span in spans)
+        assert {span["type"] for span in spans} <= {"conflict", "baseless"}
+        assert not {"[[", "]]", "|b", "|c"} & set(row.answer.split())
 
 
 def test_missing_data_is_named(recipe, tmp_path):
@@ -107,22 +122,22 @@ def test_the_parts_hold_what_the_recipe_says(recipe, small):
     assert counts["records (invented)"] == 180
     assert 0 < counts["prose (made from documents)"] <= 190
     assert 0 < counts["edited (made from answers)"] <= 155
-    made = ("ragtruth", "records_", "prose_", "edited_")
+    held_marked = sum(p.source == "ragtruth" for p in held)
+    assert {p.source for p in held} <= {"ragtruth", *(source.name for source in WRITTEN_SOURCES)}
+    made = ("ragtruth", "records_", "prose_", "edited_", "written_")
     for each, paths in zip(recipe.ROUNDS, small.rounds, strict=True):
         for part, path in zip((each.broad, each.near), paths, strict=True):
             pairs = list(read_pairs(path))
-            if part is None:
-                assert not pairs
-                continue
-            marked = counts["ragtruth (answers)"] - len(held) if part.marked else 0
+            marked = counts["ragtruth (answers)"] - held_marked if part.marked else 0
             assert sum(p.source == "ragtruth" for p in pairs) == part.answers // 100 + marked
             assert sum(p.source.startswith("records_") for p in pairs) == part.records // 100
             assert sum(p.source.startswith("prose_") for p in pairs) == part.prose // 100
             assert sum(p.source.startswith("edited_") for p in pairs) == part.edited // 100
+            assert sum(p.source.startswith("written_") for p in pairs) == part.written // 100
             lengths = [len(p.premise.split()) for p in pairs if not p.source.startswith(made)]
             assert sum(length <= 45 for length in lengths) == part.short // 100
             assert sum(length > 45 for length in lengths) == part.long // 100
-            assert {p.unsupported for p in pairs if p.source == "mnli"} <= {None, ()}
+            assert {p.unsupported for p in pairs if not p.source.startswith((*made, "syn_"))} == {None}
             claims = {p.hypothesis for p in pairs if p.source == "ragtruth"}
             assert claims.isdisjoint(p.hypothesis for p in held if len(p.hypothesis.split()) > 12)
 
