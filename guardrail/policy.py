@@ -100,7 +100,7 @@ class Policy:
 
     name: str = "balanced"
     formula: Formula = "evidence"
-    delta: float = 0.68
+    delta: float = 0.74
     lexical_weight: float | None = None
     strict_threshold: float | None = None
     max_attempts: int = 3

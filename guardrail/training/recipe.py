@@ -51,8 +51,9 @@ class Part:
         records: Claims about invented records.
         prose: Sentences of documents in other words.
         edited: Claims of marked answers with an error made on purpose.
+        own: Claims of marked answers with the evidence that the guard would choose.
         written: Claims of answers that were written to train on.
-        marked: Whether every claim of the marked answers is in it, with the evidence that the guard would choose.
+        marked: Whether every claim of the marked answers is in it, besides those counted above.
     """
 
     short: int
@@ -61,6 +62,7 @@ class Part:
     records: int
     prose: int
     edited: int
+    own: int = 0
     written: int = 0
     marked: bool = False
 
@@ -97,8 +99,12 @@ ROUNDS = (
     ),
     Round(
         schedule=replace(_SCHEDULE, learning_rate=6e-5, warmup_share=0.02, decay_share=0.5, seed=11),
-        broad=Part(short=13_000, long=4_000, answers=8_000, records=6_000, prose=4_000, edited=3_000, written=21_800),
-        near=Part(short=9_000, long=3_000, answers=8_000, records=4_000, prose=3_000, edited=2_000, written=30_000),
+        broad=Part(
+            short=13_000, long=4_000, answers=0, records=6_000, prose=4_000, edited=3_000, own=8_000, written=21_800
+        ),
+        near=Part(
+            short=8_000, long=2_500, answers=0, records=3_000, prose=2_500, edited=1_500, own=8_000, written=22_600
+        ),
         after=(1, 2),
     ),
 )
@@ -192,6 +198,7 @@ def build_parts(data_dir: Path, out_dir: Path, *, scale: float = 1.0) -> Parts:
         ],
         "records": list(record_pairs(scaled(_MADE_PAIRS["records"]), seed=_SEEDS["made"], prose=_reviews(data_dir))),
         "prose": _prose(data_dir, own, scaled(_MADE_PAIRS["prose"])),
+        "own": marked,
         "written": written,
         "edited": list(edited_pairs(own, count=scaled(_MADE_PAIRS["edited"]), seed=_SEEDS["edited"])),
     }

@@ -17,12 +17,7 @@ DESK = "The desk opens at ten. Entry is free on Mondays. Dogs have to stay outsi
 PLAIN = [
     (DESK, "On Mondays entry is free.", "Entry is free on Fridays only."),
     (DESK, "The desk is open from ten o'clock.", "The desk was designed by a famous architect."),
-    pytest.param(
-        "The drug may cause nausea and headache in adults.",
-        "Nausea is a possible side effect.",
-        "It cures headaches.",
-        marks=pytest.mark.xfail(reason="another verb for the same two words is taken for support", strict=True),
-    ),
+    ("The drug may cause nausea and headache in adults.", "Nausea is a possible side effect.", "It cures headaches."),
     ("A man is playing a guitar on a stage.", "Someone is making music.", "A man is sleeping at home."),
     ("The tenant must give notice thirty days before leaving.", "Notice is required.", "No notice is needed."),
 ]

@@ -23,7 +23,7 @@ USAGE: Any = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
 
 def outcome(status: str = "accepted", text: str = "At ten.", delivered: int | None = 2, **more: Any) -> Outcome:
     attempts = tuple(Attempt(number=n, text=f"secret {n}", usage=USAGE, worst_delta_r=n / 10) for n in (1, 2))
-    fields: dict[str, Any] = {"reason": "passed", "receipt": (), "policy": "balanced", "delta": 0.68}
+    fields: dict[str, Any] = {"reason": "passed", "receipt": (), "policy": "balanced", "delta": 0.74}
     fields["release"] = ReleaseMode.ANSWER
     fields |= {"status": OutcomeStatus(status), "text": text, "delivered_attempt": delivered, "run_id": "r"} | more
     return Outcome(attempts=attempts, **fields)

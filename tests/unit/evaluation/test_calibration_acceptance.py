@@ -112,7 +112,7 @@ async def test_signals_lead_to_the_decisions_of_the_verifier(policy, model):
             row = LabelledAnswer(id="1", question="When?", context=context, answer=text, grounded=False)
             signals = await signals_of(row, Verifier(policy=policy, entailment=entailment), model=entailment)
             accepted = signals.accepted(policy, 0.5)
-            turns = {0.0, 0.2, 0.5, 0.68, 1.0} | {d for i in accepted.intervals for d in i if 0 <= d <= 1}
+            turns = {0.0, 0.2, 0.5, 0.74, 1.0} | {d for i in accepted.intervals for d in i if 0 <= d <= 1}
             for delta in turns:
                 verifier = Verifier(policy=policy.override(delta=delta), entailment=entailment)
                 real = await verifier.verify(text, list(context), question="When?")

@@ -82,7 +82,7 @@ def test_what_is_done_is_not_done_again(tmp_path):
         ),
         (
             {"verifier": Verifier(policy=Policy(delta=0.5), entailment=FakeEntailment(1.0))},
-            "policy.delta was 0.68, now 0.5",
+            "policy.delta was 0.74, now 0.5",
         ),
         ({"verifier": Verifier(entailment=LexicalEntailment())}, 'scorer.model_id was "fake", now "lexical"'),
         ({"limit": 3}, "has results of 6 items, and with this limit there are 3"),

@@ -129,7 +129,7 @@ def test_the_parts_hold_what_the_recipe_says(recipe, small):
         for part, path in zip((each.broad, each.near), paths, strict=True):
             pairs = list(read_pairs(path))
             marked = counts["ragtruth (answers)"] - held_marked if part.marked else 0
-            assert sum(p.source == "ragtruth" for p in pairs) == part.answers // 100 + marked
+            assert sum(p.source == "ragtruth" for p in pairs) == (part.answers + part.own) // 100 + marked
             assert sum(p.source.startswith("records_") for p in pairs) == part.records // 100
             assert sum(p.source.startswith("prose_") for p in pairs) == part.prose // 100
             assert sum(p.source.startswith("edited_") for p in pairs) == part.edited // 100
