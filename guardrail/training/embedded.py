@@ -15,7 +15,7 @@ from guardrail.training.loop import train
 from guardrail.training.network import mean_of
 from guardrail.training.pairs import TrainingPair, read_pairs
 from guardrail.training.publish import TrainingReport, publish, write_card
-from guardrail.training.recipe import LAYERS, MAX_TOKENS, ROUNDS, build_parts, licences
+from guardrail.training.recipe import LAYERS, MAX_TOKENS, ROUNDS, build_parts, check_files, licences
 from guardrail.training.trim import trim
 from guardrail.training.validation import validate
 
@@ -67,6 +67,7 @@ def train_embedded(
         raise ModelLoadError(
             f"{base} has {positions} positions and the pairs up to {MAX_TOKENS} tokens: take another base"
         )
+    check_files(data_dir)
     trim(network, base / "tokenizer.json", directory / "base" / "tokenizer.json", positions=_POSITIONS)
     encoder = PairEncoder(directory / "base", max_tokens=MAX_TOKENS)
     log("writing the pairs of all rounds")

@@ -164,9 +164,7 @@ def build_parts(data_dir: Path, out_dir: Path, *, scale: float = 1.0) -> Parts:
         ...
         guardrail.errors.InputError: no-such-folder has no mnli_dev_matched.jsonl.gz
     """
-    for name in [source.name for source in (*PAIR_SOURCES, *ANSWER_SOURCES, *WRITTEN_SOURCES)]:
-        if not _file(data_dir, name).is_file():
-            raise InputError(f"{data_dir} has no {_file(data_dir, name).name}")
+    check_files(data_dir)
 
     def scaled(count: float) -> int:
         return math.ceil(count * scale)
@@ -218,6 +216,14 @@ def build_parts(data_dir: Path, out_dir: Path, *, scale: float = 1.0) -> Parts:
     held_out = out_dir / "held_out.jsonl.gz"
     write_pairs(held_out, held)
     return Parts(rounds=rounds, held_out=held_out, files=files)
+
+
+def check_files(data_dir: Path) -> None:
+    """Raise :class:`~guardrail.errors.InputError` if a file of the recipe is missing, and say which."""
+    for name in [source.name for source in (*PAIR_SOURCES, *ANSWER_SOURCES, *WRITTEN_SOURCES)]:
+        file = _file(data_dir, name)
+        if not file.is_file():
+            raise InputError(f"{file.parent} has no {file.name}")
 
 
 def licences() -> dict[str, str]:

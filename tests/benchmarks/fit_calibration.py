@@ -202,7 +202,7 @@ def main() -> None:
     parser.add_argument("--train", nargs="*", type=Path, default=DATA)
     parser.add_argument("--limit", type=int, default=None)
     parser.add_argument("--weight", type=float, default=0.05)
-    parser.add_argument("--missing-value", type=float, default=1.5)
+    parser.add_argument("--missing-value", type=float, default=2.0)
     parser.add_argument("--class-share", type=float, default=1.0)
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()

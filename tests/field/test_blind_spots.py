@@ -46,6 +46,7 @@ MISSED = {
     "T06": (_BALANCED, "Italian: 'non è previsto' against the plain statement"),
     "T07": (_BALANCED, "Italian: two hundred in figures, in another order of words"),
     "T09": (_BALANCED, "Italian: where the office is, of which nothing is said"),
+    "T10": (_BALANCED, "Italian: five years are less than six, and free is nothing to pay"),
     "X01": (_BALANCED, "Italian claim, English passage: hardly a word in common"),
     "X03": (_BALANCED, "English claim, Italian passage: hardly a word in common"),
     "O02": (_BALANCED, "German: 'keine ... mehr' against 'wieder'"),

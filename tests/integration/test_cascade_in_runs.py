@@ -41,18 +41,18 @@ def judged(outcome):
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
 async def test_a_yes_releases_what_the_model_alone_refuses(policy):
-    alone = Guardrail(policy=policy, entailment=FakeEntailment(0.3))
+    alone = Guardrail(policy=policy, entailment=FakeEntailment(0.25))
     refused = await alone.run(ScriptedGenerator(CLAIMS[0]), question=QUESTION, context=CONTEXT)
     assert refused.status is OutcomeStatus.REFUSED
-    outcome = await outcome_of(policy, StubJudge(YES), n=0.3)
+    outcome = await outcome_of(policy, StubJudge(YES), n=0.25)
     assert outcome.accepted
     assert outcome.scorer == "fake+stub"
     (verdict,) = outcome.verdicts
-    assert (verdict.entailment, verdict.screened, verdict.judged) == (SUPPORTED, 0.3, "yes")
+    assert (verdict.entailment, verdict.screened, verdict.judged) == (SUPPORTED, 0.25, "yes")
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
-@pytest.mark.parametrize("n", [0.3, 0.6, 0.75])
+@pytest.mark.parametrize("n", [0.25, 0.6, 0.75])
 @pytest.mark.parametrize("judgement", [NO, PARTIAL])
 async def test_what_the_judge_does_not_support_is_never_released(policy, n, judgement):
     outcome = await outcome_of(policy, StubJudge(judgement), n=n)
@@ -63,7 +63,7 @@ async def test_what_the_judge_does_not_support_is_never_released(policy, n, judg
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
-@pytest.mark.parametrize("n", [0.3, 0.75])
+@pytest.mark.parametrize("n", [0.25, 0.75])
 @pytest.mark.parametrize("reply", NONSENSE.values(), ids=NONSENSE)
 async def test_a_judge_without_a_verdict_releases_nothing(policy, n, reply):
     outcome = await outcome_of(policy, StubJudge(reply), n=n)
@@ -83,10 +83,10 @@ async def test_a_judge_that_is_too_late_releases_nothing(policy):
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
 @pytest.mark.parametrize("reply", NONSENSE.values(), ids=NONSENSE)
 async def test_where_the_model_stands_in_what_it_refuses_stays_refused(policy, reply):
-    outcome = await outcome_of(policy, StubJudge(reply), n=0.3, on_failure="model")
+    outcome = await outcome_of(policy, StubJudge(reply), n=0.25, on_failure="model")
     assert outcome.status is OutcomeStatus.REFUSED
     (verdict,) = outcome.attempts[0].verdicts
-    assert (verdict.entailment, verdict.screened) == (0.3, 0.3)
+    assert (verdict.entailment, verdict.screened) == (0.25, 0.25)
 
 
 async def test_a_failure_can_be_an_error_of_the_checker():
