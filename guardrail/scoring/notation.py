@@ -6,10 +6,8 @@ import re
 from collections.abc import Sequence
 
 from guardrail.text.tokens import fold
-from guardrail.text.values import Value, ValueKind, compatible, parse_values
+from guardrail.text.values import Value, compatible, parse_values
 
-_TIME = r"(?:\d(?:[:.]\d\d?)?[ ]?(?:[ap]\.?m\.?)?|noon|midday|midnight)"
-_SPAN = re.compile(rf"{_TIME}[ ]?(?:-|–|—|to|until|till)[ ]?(?:\d|noon|mid)", re.IGNORECASE)
 _DECIMALS = re.compile(r"\d\.\d")
 
 
@@ -60,17 +58,13 @@ def _is_same(value: Value, other: Value) -> bool:
     A wording that may mean several things ("degrees", a decade cut to its year) takes no clear one's place, a span of
     time not that of its beginning or end, and "3.0" not that of the three in "three guests".
     """
-    if _is_span(other) and not _is_span(value):
+    if other.times_to and not value.times_to:
         return False
     if _DECIMALS.search(other.text) and not (_DECIMALS.search(value.text) or value.approximate):
         return False
     if not compatible(value, other) or len(other.readings) > 1 or (other.dates and other.text.isdecimal()):
         return False
     return value.approximate or bool(compatible(other, value))
-
-
-def _is_span(value: Value) -> bool:
-    return value.kind is ValueKind.TIME and _SPAN.search(value.text) is not None
 
 
 def _wording(value: Value) -> str:

@@ -258,10 +258,11 @@ class _Chunk:
         subject = item[:be]
         contracted = words[be] in ("it's", "they're")
         if words[be] == "there's" or (subject and subject[-1].word == "there"):
-            self._begin("has", -1 if denied and rest[:1] != ["no"] else 1)
             if rest[:1] == ["no"]:
+                self._begin("has", 1)
                 self._deny(at, item[be + 1 :])
             else:
+                self._begin("has", -1 if denied else 1)
                 self._add(item[be + 1 :], self._state.sign)
             return
         if post is not None and subject and not (contracted or self._is_pronoun(subject)):

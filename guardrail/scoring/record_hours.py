@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from guardrail.scoring.record_facts import Fact, FactKind, clock
+from guardrail.scoring.timetables import WEEK
 from guardrail.text.dates import WEEKDAYS
 from guardrail.text.identifiers import same_length_fold, same_length_lower
 from guardrail.types import Clash, ClashKind
 
 _DAY_MINUTES = 1440
 _ALL = frozenset(range(7))
-_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _GROUPS = {
     "weekday": frozenset(range(5)), "weekdays": frozenset(range(5)), "weekend": frozenset((5, 6)),
     "weekends": frozenset((5, 6)), "daily": _ALL, "every day": _ALL, "each day": _ALL, "seven days a week": _ALL,
@@ -140,7 +140,7 @@ class Hours:
         spans = fact.spans
         if day in self._doubtful:
             return ""
-        evidence = f"{_NAMES[day]}: {fact.value}"
+        evidence = f"{WEEK[day]}: {fact.value}"
         if event.kind == "closed":
             return evidence if spans else ""
         if not spans:

@@ -6,10 +6,12 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
-_WEEK = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_DAY_OF = {name[:length]: day for day, name in enumerate(_WEEK) for length in (3, 4, 5, len(name))}
+from guardrail.scoring.json_reader import NOT_GIVEN
+
+WEEK = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_DAY_OF = {name[:length].casefold(): day for day, name in enumerate(WEEK) for length in (3, 4, 5, len(name))}
 _SPAN = re.compile(r"\s*(\d{1,2}):(\d{1,2})\s*[-–—]\s*(\d{1,2}):(\d{1,2})\s*")
-_CLOSED, _UNKNOWN = "closed", "not given"
+_CLOSED = "closed"
 _LEAST_DAYS = 2
 _NOON, _HOURS = 12, 24
 
@@ -39,7 +41,7 @@ Sunday (3 days a week)'
     spans: dict[int, str] = {}
     for key, value in fields:
         day = _DAY_OF.get(key.strip().rstrip(".").casefold())
-        known = _SPAN.fullmatch(value) or value.strip().casefold() in (_CLOSED, _UNKNOWN)
+        known = _SPAN.fullmatch(value) or value.strip().casefold() in (_CLOSED, NOT_GIVEN)
         if day is None or day in spans or not known:
             return ""
         spans[day] = value.strip()
@@ -52,7 +54,7 @@ Sunday (3 days a week)'
     without = [day for day in range(7) if not told[day]]
     if without:
         parts.append(f"none on {_days(without)}")
-    if _UNKNOWN in told:
+    if NOT_GIVEN in told:
         return ", ".join(parts)
     count = 7 - len(without)
     return f"{', '.join(parts)} ({count} {'day' if count == 1 else 'days'} a week)"
@@ -61,7 +63,7 @@ Sunday (3 days a week)'
 def _told(span: str, *, halves: bool) -> str:
     match = _SPAN.fullmatch(span)
     if match is None:
-        return _UNKNOWN if span.casefold() == _UNKNOWN else ""
+        return NOT_GIVEN if span.casefold() == NOT_GIVEN else ""
     opens, closes = match.group(1, 2), match.group(3, 4)
     if opens == closes:
         return span  # "0:0-0:0" is always open, or not known
@@ -83,6 +85,6 @@ def _days(days: Sequence[int]) -> str:
     runs = [[day for _, day in run] for _, run in groupby(enumerate(days), key=lambda pair: pair[1] - pair[0])]
     parts: list[str] = []
     for run in runs:
-        names = [_WEEK[day].capitalize() for day in run]
+        names = [WEEK[day] for day in run]
         parts += [f"{names[0]} to {names[-1]}"] if len(names) > 2 else names
     return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guardrail.errors import ModelLoadError
+from guardrail.training.from_onnx import read_graph
 
 Array = NDArray[np.float32]
 
@@ -38,13 +39,9 @@ def read_encoder(path: Path) -> dict[str, Array]:
         ...
         guardrail.errors.ModelLoadError: cannot read no-such-model.onnx (FileNotFoundError)
     """
-    import onnx
     from onnx import numpy_helper
 
-    try:
-        graph = onnx.load(str(path)).graph
-    except Exception as error:  # the parser raises errors of its own
-        raise ModelLoadError(f"cannot read {path} ({type(error).__name__})") from error
+    graph = read_graph(path)
     constants = {constant.name: numpy_helper.to_array(constant) for constant in graph.initializer}
     found: dict[str, Array] = {}
     for node in graph.node:

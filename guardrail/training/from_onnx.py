@@ -57,13 +57,21 @@ def read_weights(path: Path) -> OnnxWeights:
         ...
         guardrail.errors.ModelLoadError: cannot read no-such-model.onnx (FileNotFoundError)
     """
+    return _Reader(read_graph(path), path).read()
+
+
+def read_graph(path: Path) -> Any:
+    """The graph of an ONNX file.
+
+    Raises:
+        ModelLoadError: If the file cannot be read.
+    """
     import onnx
 
     try:
-        graph = onnx.load(str(path)).graph
+        return onnx.load(str(path)).graph
     except Exception as error:  # the parser raises errors of its own
         raise ModelLoadError(f"cannot read {path} ({type(error).__name__})") from error
-    return _Reader(graph, path).read()
 
 
 class _Reader:

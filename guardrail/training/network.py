@@ -131,7 +131,6 @@ class GroundingNetwork(nn.Module):
         """
         from transformers import BertConfig, BertForSequenceClassification
 
-        from guardrail.scoring.entailment.modelfiles import read_json
         from guardrail.training.from_encoder import FILE, read_encoder
 
         described = read_json(directory / "config.json")

@@ -74,13 +74,13 @@ class Round:
     Attributes:
         schedule: How.
         broad: The first part.
-        near: The second part; ``None`` for none.
+        near: The second part.
         after: Numbers of the rounds with whose mean weights it begins, from 1; none for the weights of the base.
     """
 
     schedule: Schedule
     broad: Part
-    near: Part | None = None
+    near: Part
     after: tuple[int, ...] = ()
 
 
@@ -207,8 +207,8 @@ def build_parts(data_dir: Path, out_dir: Path, *, scale: float = 1.0) -> Parts:
     for number, each in enumerate(ROUNDS, 1):
         paths = (out_dir / f"{number}_broad.jsonl.gz", out_dir / f"{number}_near.jsonl.gz")
         for path, part in zip(paths, (each.broad, each.near), strict=True):
-            pairs = list(marked) if part and part.marked else []
-            for name, supply in supplies.items() if part else ():
+            pairs = list(marked) if part.marked else []
+            for name, supply in supplies.items():
                 pairs += supply.take(scaled(getattr(part, name)))
             rng.shuffle(pairs)
             write_pairs(path, pairs)

@@ -10,7 +10,6 @@ import pytest
 
 from guardrail.errors import ModelLoadError
 from guardrail.training.vocabulary import BLOCK, packed
-from tests.tiny_models import copy_of, edit_config
 from tests.unit.training.toy import tiny, toy_pairs
 
 WIDTH = 64
@@ -289,37 +288,6 @@ def test_trimming_changes_no_score(wide, tmp_path, processor):
         assert [old.id_to_token(number) for number in ids] == [new.id_to_token(number) for number in moved]
     network.save(tmp_path / "saved")
     assert GroundingNetwork.open(tmp_path / "saved").classifier.config.vocab_size == config.vocab_size
-
-
-def test_classes_in_another_order_are_put_into_ours(wide, tmp_path):
-    import torch
-
-    from guardrail.training.network import GroundingNetwork
-
-    network = GroundingNetwork.open(wide)
-    head = network.classifier.classifier
-    torch.nn.init.normal_(head.bias, generator=torch.Generator().manual_seed(1))
-    expected = {name: value.clone() for name, value in head.state_dict().items()}
-    order = [1, 2, 0]  # entailment, neutral, contradiction
-    head.load_state_dict({name: value[order] for name, value in expected.items()})
-    network.classifier.save_pretrained(tmp_path / "other")
-    edit_config(tmp_path / "other", id2label={"0": "ENTAILMENT", "1": "Neutral", "2": "contradiction"})
-    found = GroundingNetwork.open(tmp_path / "other").classifier
-    assert all(torch.equal(value, expected[name]) for name, value in found.classifier.state_dict().items())
-    assert found.config.id2label == {0: "contradiction", 1: "entailment", 2: "neutral"}
-    GroundingNetwork(found).save(tmp_path / "again")
-    again = GroundingNetwork.open(tmp_path / "again").classifier.classifier
-    assert torch.equal(again.weight, expected["weight"])
-
-
-def test_cut_weights_are_named(wide, tmp_path):
-    from guardrail.training.adapt import open_base
-
-    cut = copy_of(wide, tmp_path / "cut")
-    whole = (wide / "model.safetensors").read_bytes()
-    (cut / "model.safetensors").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ModelLoadError, match=r"model\.safetensors is shorter than its header says"):
-        open_base(cut, dropout=0.0, seed=1)
 
 
 def test_a_foreign_tokeniser_is_not_trimmed(wide, tmp_path):
